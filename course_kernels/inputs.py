@@ -1,0 +1,47 @@
+"""What every kernel here asks of its input, said once, so that each kernel file holds only its own idea."""
+
+import torch
+from triton import knobs
+
+DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+
+def check_dtype(x, dtypes=DTYPES):
+    """Raise a TypeError that names the dtypes taken, unless x has one of them."""
+    if x.dtype not in dtypes:
+        taken = ", ".join(str(dtype).removeprefix("torch.") for dtype in dtypes)
+        raise TypeError(f"softmax takes {taken}; this tensor is {str(x.dtype).removeprefix('torch.')}.")
+
+
+def check_place(x):
+    """Raise a ValueError when x lies where the kernels of this process cannot reach it."""
+    if x.device.type == "cpu" and not knobs.runtime.interpret:
+        raise ValueError("This tensor is on the CPU, but kernels are compiled for the GPU here: pass x.cuda().")
+
+
+def rows_and_columns(x, most_columns=None, dtypes=DTYPES):
+    """The shape (rows, columns) of a matrix that a kernel can take as it is.
+
+    Args:
+        x: (rows, columns), one of `dtypes`; rows may lie any distance apart, columns side by side.
+        most_columns: the widest row the caller takes; None for any width.
+
+    Raises:
+        TypeError: another dtype.
+        ValueError: not a matrix, columns not side by side, a row too wide, or memory out of reach.
+    """
+    check_dtype(x, dtypes)
+    if x.dim() != 2:
+        raise ValueError(f"This kernel takes a matrix (rows, columns); the tensor has shape {tuple(x.shape)}.")
+    rows, columns = x.shape
+    if columns > 1 and x.stride(1) != 1:
+        raise ValueError(
+            f"The columns of a row must lie side by side (last stride 1, here {x.stride(1)}): pass x.contiguous()."
+        )
+    if most_columns is not None and columns > most_columns:
+        raise ValueError(
+            f"A row of {columns:,} columns is too wide for this kernel, which takes at most {most_columns:,}. "
+            "course_kernels.softmax picks a kernel for any width."
+        )
+    check_place(x)
+    return rows, columns

@@ -14,11 +14,12 @@ export PYTHON
 help:
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
+# The settings folder turns JupyterLab's news and update pop-ups off.
 lab: ## open the course in JupyterLab (the first time, install it)
 	@scripts/setup.sh $(VENV) -c constraints.txt -e .
 	@$(VENV)/bin/python -m jupyterlab $$([ "$$(id -u)" != 0 ] || echo --allow-root) \
 		--ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb \
-		--LabApp.news_url=None --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate $(LAB_ARGS)
+		--LabApp.app_settings_dir="$(CURDIR)/scripts/jupyterlab" $(LAB_ARGS)
 
 test: lint ## check everything: lint, kernels, checker, notebooks, browser
 	$(VENV)/bin/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)

@@ -54,9 +54,7 @@ def main(what: str | None = None) -> int:
     clean = [part() for name, part in parts.items() if what in (None, name)]
     if all(clean):
         return 0
-    print(
-        "Lint: the lines above say what to mend; `ruff check --fix`, `ruff format` and `nbstripout` mend most."
-    )
+    print("The lines above say what to mend; `ruff check --fix`, `ruff format` and `nbstripout` mend most.")
     return 1
 
 

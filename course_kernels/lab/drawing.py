@@ -47,17 +47,16 @@ def count(value: float) -> str:
 
 
 def quantity(value: float, unit: str) -> str:
-    """A quantity with a prefix in steps of a thousand and three digits: 16.8 MB, 5.4 µs, 1.2 TB."""
+    """A quantity with a prefix in steps of a thousand and three digits: 16.8 MB, 5.40 µs, 134 GB."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g} {unit}"
     prefixes = {-3: "n", -2: "µ", -1: "m", 0: "", 1: "k", 2: "M", 3: "G", 4: "T", 5: "P"}
     step = min(max(math.floor(math.log10(abs(value)) / 3 + 1e-12), -3), 5)
     scaled = value / 1000.0**step
-    if round(abs(scaled), 1) >= 1000 and step < 5:
+    if abs(scaled) >= 999.5 and step < 5:
         step, scaled = step + 1, scaled / 1000
-    text = f"{scaled:.0f}" if abs(scaled) >= 100 else f"{scaled:.1f}"
-    if unit == "B" and step == 0:
-        text = f"{scaled:.0f}"
+    whole = unit == "B" and step == 0
+    text = f"{scaled:.{0 if whole or abs(scaled) >= 99.95 else 1 if abs(scaled) >= 9.995 else 2}f}"
     return f"{text} {prefixes[step]}{unit}"
 
 

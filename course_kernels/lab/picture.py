@@ -212,7 +212,7 @@ def _is_number(cell) -> bool:
 
 
 def _looks_numeric(text: str) -> bool:
-    return bool(text) and (text[0].isdigit() or text in "–") and not any(c.isalpha() for c in text.split()[0])
+    return text[:1] in tuple("0123456789–−∞") and not any(c.isalpha() for c in text.split()[0])
 
 
 def _scope(tag: str) -> str:

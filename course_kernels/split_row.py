@@ -1,0 +1,95 @@
+"""Many programs share a row, in two launches: any width, read 2, write 1, made for few long rows.
+
+With one program a row, one long row keeps one multiprocessor busy and the rest of the GPU idle. Here a row is cut
+into chunks. The first launch gives each chunk's (m, d); the second merges those of its row, and writes the outputs.
+Between the two launches lies the only wait for all programs that every GPU has.
+"""
+
+import torch
+import triton
+import triton.language as tl
+
+from .inputs import rows_and_columns
+from .online import merge
+
+MAX_CHUNKS = 131_072  # a program of the second launch reads the results of all chunks of its row at once
+
+
+@triton.jit
+def chunk_kernel(m_ptr, d_ptr, x_ptr, x_stride, columns, chunks, CHUNK: tl.constexpr):
+    program = tl.program_id(0)
+    row = (program // chunks).to(tl.int64)
+    column = (program % chunks).to(tl.int64) * CHUNK + tl.arange(0, CHUNK)
+    x = tl.load(x_ptr + row * x_stride + column, mask=column < columns, other=float("-inf"))
+    x = x.to(m_ptr.dtype.element_ty)
+
+    m = tl.max(x, axis=0)
+    # A chunk that is all −inf counts as empty, (−inf, 0): its neighbours may hold numbers.
+    d = tl.sum(tl.exp(x - tl.where(m == float("-inf"), 0.0, m)), axis=0)
+    tl.store(m_ptr + program, m)
+    tl.store(d_ptr + program, d)
+
+
+@triton.jit
+def finish_kernel(
+    y_ptr, m_ptr, d_ptr, x_ptr, y_stride, x_stride, columns, chunks, CHUNK: tl.constexpr, CHUNKS: tl.constexpr,
+    LOG: tl.constexpr,
+):  # fmt: skip
+    program = tl.num_programs(0) - 1 - tl.program_id(0)  # backwards: the last chunks read are still in the cache
+    row = (program // chunks).to(tl.int64)
+
+    chunk = tl.arange(0, CHUNKS)
+    m = tl.load(m_ptr + row * chunks + chunk, mask=chunk < chunks, other=float("-inf"))
+    d = tl.load(d_ptr + row * chunks + chunk, mask=chunk < chunks, other=0.0)
+    m, d = tl.reduce((m, d), 0, merge)
+
+    column = (program % chunks).to(tl.int64) * CHUNK + tl.arange(0, CHUNK)
+    mask = column < columns
+    x = tl.load(x_ptr + row * x_stride + column, mask=mask, other=float("-inf")).to(m.dtype)
+    if LOG:
+        y = (x - m) - tl.log(d)
+    else:
+        y = tl.exp(x - m) * (1.0 / d)
+    # Nobody reads y here: let it leave the cache first, and x stay.
+    tl.store(y_ptr + row * y_stride + column, y, mask=mask, eviction_policy="evict_first")
+
+
+def softmax(x, log=False):
+    """Softmax of each row of a matrix of any width, many programs a row.
+
+    Args:
+        x: (rows, columns), float16, bfloat16, float32 or float64; any row stride.
+        log: give the logarithm of the softmax, (x − m) − log d, instead.
+
+    Returns:
+        y: (rows, columns), contiguous, dtype and device of x.
+
+    Raises:
+        TypeError, ValueError: an input it does not take; the message says what to do.
+    """
+    rows, columns = rows_and_columns(x, MAX_CHUNKS * LARGEST_CHUNK)
+    y = torch.empty((rows, columns), dtype=x.dtype, device=x.device)
+    if y.numel() == 0:
+        return y
+    chunk = chunk_size(rows, columns)
+    chunks = triton.cdiv(columns, chunk)
+    wide = torch.float64 if x.dtype == torch.float64 else torch.float32
+    m, d = torch.empty((2, rows, chunks), dtype=wide, device=x.device)
+    options = dict(CHUNK=chunk, num_warps=min(max(chunk // 512, 1), 16))
+    with torch.cuda.device_of(x):
+        chunk_kernel[(rows * chunks,)](m, d, x, x.stride(0), columns, chunks, **options)
+        finish_kernel[(rows * chunks,)](
+            y, m, d, x, y.stride(0), x.stride(0), columns, chunks,
+            CHUNKS=triton.next_power_of_2(chunks), LOG=log, **options,
+        )  # fmt: skip
+    return y
+
+
+SMALLEST_CHUNK, LARGEST_CHUNK = 1_024, 16_384  # elements
+ENOUGH_PROGRAMS = 256  # two for each multiprocessor of a large GPU
+
+
+def chunk_size(rows, columns):
+    """Elements in a chunk, a power of two: as many as still give the GPU enough programs to share out."""
+    chunk = triton.next_power_of_2(max(1, rows * columns // ENOUGH_PROGRAMS))
+    return min(max(chunk, SMALLEST_CHUNK), LARGEST_CHUNK)

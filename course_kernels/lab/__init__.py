@@ -1,0 +1,59 @@
+"""The teaching tools around the kernels: the checker, the traffic meter, the compile report, the lesson's parts.
+
+    from course_kernels.lab import check, predict, compare, show
+
+Imported in a notebook, it also registers the cell magic `%%exercise NAME` and starts the checker's processes, so
+that they are warm by the time of the first check. Each name is loaded when it is first used.
+"""
+
+import importlib
+
+_HOMES = {
+    "bandwidth": "figures",
+    "check": "check",
+    "compare": "lesson",
+    "compile_report": "report",
+    "explain": "lesson",
+    "explore": "widgets",
+    "hint": "check",
+    "ledger": "ledger",
+    "merge_tree": "widgets",
+    "occupancy_explorer": "widgets",
+    "online_stepper": "widgets",
+    "Picture": "picture",
+    "predict": "lesson",
+    "progress": "progress",
+    "recorded": "recorded",
+    "show": "lesson",
+    "solution": "check",
+    "Table": "picture",
+    "tiles_walk": "widgets",
+    "traffic": "traffic",
+    "traffic_bars": "widgets",
+    "where_am_i": "lesson",
+}
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str):
+    if name not in _HOMES:
+        raise AttributeError(f"module 'course_kernels.lab' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"course_kernels.lab.{_HOMES[name]}"), name)
+    globals()[name] = value  # before a submodule of the same name is looked up
+    return value
+
+
+def _in_notebook() -> None:
+    import sys
+
+    if "IPython" not in sys.modules:
+        return
+    from IPython import get_ipython
+
+    if get_ipython() is not None:
+        from course_kernels.lab import magics
+
+        magics.register(get_ipython())
+
+
+_in_notebook()

@@ -1,0 +1,205 @@
+"""check("fused_softmax"): judge a learner's file and show what came out.
+
+The way of a check: the file goes to the interpreting server, where the judge runs it on small inputs under the
+meter, and at the same time to the compiling server, where the real compiler takes it. If both are content and
+there is a GPU, it runs there too. Nothing of the learner's is executed in this process.
+"""
+
+import secrets
+import time
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+
+from course_kernels.lab import mode, progress, zygote
+from course_kernels.lab.files import exercise_file
+from course_kernels.lab.picture import Display, Table
+
+STATUS_WORDS = {"pass": "Passed", "fail": "Not yet", "todo": "Not done yet", "error": "It did not run"}
+STATUS_COLORS = {"pass": "#009E73", "fail": "#D55E00", "todo": "#767676", "error": "#CC3311"}
+SECONDS = 120  # the longest a whole check may take, the first one's imports included
+
+
+@dataclass(repr=False)
+class Verdict(Display):
+    """What a check found.
+
+    status: "pass", "fail", "todo" or "error". mistake: the mistake's name, or None. message: the whole text.
+    seconds: how long the check took. parts: the message in its parts: what, case, why, next.
+    """
+
+    exercise: str
+    status: str
+    mistake: str | None
+    message: str
+    seconds: float
+    parts: dict = field(default_factory=dict)
+    earned: list = field(default_factory=list)
+    compiled: list = field(default_factory=list)
+    lesson: str = ""
+    printed: str = ""
+    how: str = ""
+
+    def json(self) -> dict:
+        """The contract of `check --json`."""
+        return {
+            "exercise": self.exercise,
+            "status": self.status,
+            "mistake": self.mistake,
+            "message": self.message,
+            "seconds": round(self.seconds, 3),
+        }
+
+    def plain(self) -> str:
+        lines = [f"{self.exercise}: {STATUS_WORDS[self.status].lower()}", self.message]
+        if self.compiled:
+            lines.append(self.table().plain())
+        if self.printed and self.status != "pass":
+            lines.append(f"Your code printed:\n{self.printed[:800].rstrip()}")
+        if self.lesson:
+            lines.append(self.lesson)
+        lines.append(self.how)
+        return "\n\n".join(line for line in lines if line)
+
+    def html(self) -> str:
+        color = STATUS_COLORS[self.status]
+        body = [
+            f'<p style="margin:4px 0"><span style="background:{color};color:#fff;border-radius:4px;padding:2px 8px;'
+            f'font-weight:bold">{STATUS_WORDS[self.status]}</span> <code>{self.exercise}</code></p>'
+        ]
+        for key in ("what", "case", "why", "next"):
+            if text := self.parts.get(key):
+                weight = "font-weight:bold;" if key == "what" else ""
+                label = {"why": "Why: ", "next": "Next: "}.get(key, "")
+                if "\n" in text:
+                    body.append(f'<pre style="margin:6px 0;white-space:pre-wrap;background:none;color:inherit">{escape(text)}</pre>')
+                else:
+                    label = f"<b>{label}</b>" if label else ""
+                    body.append(f'<p style="margin:6px 0;max-width:75ch;{weight}">{label}{escape(text)}</p>')
+        body += [f'<p style="margin:6px 0;max-width:75ch">{escape(line)}</p>' for line in self.earned]
+        if self.compiled:
+            body.append(self.table().html())
+        if self.printed and self.status != "pass":
+            body.append(f"<details><summary>What your code printed</summary><pre>{escape(self.printed[:800])}</pre></details>")
+        if self.lesson:
+            body.append(f'<p style="margin:8px 0;max-width:75ch">{escape(self.lesson)}</p>')
+        body.append(f'<p style="margin:6px 0;opacity:0.75;font-size:90%">{escape(self.how)}</p>')
+        return f'<div style="border-left:4px solid {color};padding:4px 12px;color:inherit">{"".join(body)}</div>'
+
+    def table(self) -> Table:
+        """Registers, spills and occupancy, a row an architecture."""
+        from course_kernels.lab.report import compiled_table
+
+        return compiled_table(self.compiled, "What the real compiler made of it (not run on these GPUs)")
+
+
+def check(name: str, file: str | None = None, seed: int | None = None) -> Verdict:
+    """Check an answer: exercises/NAME.py, or another file.
+
+    Args:
+        name: the exercise, as in `exercises/`.
+        file: the file to judge, if it is not the learner's own in exercises/.
+        seed: for the random inputs; fresh ones each time if it is left out.
+
+    Raises:
+        KeyError: no exercise of this name. FileNotFoundError: a file was named, and it is not there.
+    """
+    from course_kernels.lab import specs
+
+    exercise = specs.get(name)
+    if file is not None and not Path(file).is_file():
+        raise FileNotFoundError(f"There is no file {file}.")
+    path = str(Path(file).resolve() if file else exercise_file(name))
+    verdict = judge(exercise, path, secrets.randbits(32) if seed is None else seed)
+    if file is None:
+        progress.note_attempt(name, verdict.status)
+    return verdict
+
+
+def judge(exercise, path: str, seed: int) -> Verdict:
+    """Run the stages and put their answers together."""
+    started = time.monotonic()
+    deadline = started + SECONDS
+    compiling = None
+    try:
+        judging = zygote.submit("interpret", "course_kernels.lab.judge:judge_file", name=exercise.name, path=path, seed=seed)
+        if exercise.compile_calls:
+            compiling = zygote.submit(
+                "compile", "course_kernels.lab.compiling:compile_file", path=path, entry=exercise.entry,
+                calls=list(exercise.compile_calls), adapt=exercise.adapt_name,
+            )  # fmt: skip
+        report = judging.result(deadline - time.monotonic())
+        compiled, how = [], "Run in the interpreter on small inputs"
+        if report["status"] == "pass" and compiling is not None:
+            from course_kernels.lab.judge import compile_findings
+
+            answer = compiling.result(deadline - time.monotonic())
+            finding = compile_findings(answer)
+            how += ", and compiled for five GPUs"
+            if finding is not None:
+                report |= {"status": "fail", "mistake": finding.mistake, "parts": _parts(finding), "earned": []}
+            else:
+                compiled = answer["compiled"]
+                if not mode.interpreting() and exercise.gpu_shapes:
+                    ran = zygote.submit(
+                        "compile", "course_kernels.lab.on_gpu:run_file", name=exercise.name, path=path, seed=seed
+                    ).result(deadline - time.monotonic())
+                    how += f", then run on this {ran['gpu']}"
+                    report |= {k: ran[k] for k in ("status", "mistake", "parts") if ran["status"] != "pass"}
+                    report["earned"] = report["earned"] + ran["earned"] if ran["status"] == "pass" else []
+    except zygote.WorkerError as error:
+        report = {"status": "error", "mistake": None, "parts": {"what": str(error)}, "earned": [], "printed": ""}
+        compiled, how = [], ""
+    finally:
+        if compiling is not None:
+            compiling.connection.close()
+    parts = report["parts"]
+    lines = [parts.get(key, "") for key in ("what", "case", "why", "next")] + report["earned"]
+    return Verdict(
+        exercise.name,
+        report["status"],
+        report["mistake"],
+        "\n".join(line for line in lines if line),
+        time.monotonic() - started,
+        parts,
+        report["earned"],
+        compiled if report["status"] == "pass" else [],
+        exercise.lesson if report["status"] == "pass" else "",
+        report["printed"],
+        f"{how}, in {time.monotonic() - started:.1f} s." if how else "",
+    )
+
+
+def _parts(finding) -> dict:
+    return {key: getattr(finding, key) for key in ("what", "case", "why", "next")}
+
+
+def hint(name: str):
+    """The next hint for an exercise; each call gives one more, and the first ones stay."""
+    from course_kernels.lab import specs
+    from course_kernels.lab.picture import Prose
+
+    exercise = specs.get(name)
+    shown = progress.note_hint(name, len(exercise.hints))
+    lines = [f"{i}. If {h.symptom}: {h.text}" for i, h in enumerate(exercise.hints[:shown], 1)]
+    left = len(exercise.hints) - shown
+    lines.append(f"({left} more: call hint again.)" if left else f'(No more hints. solution("{name}") comes next.)')
+    return Prose(*lines)
+
+
+def solution(name: str, anyway: bool = False):
+    """The solution's source: after a pass or three attempts, or at once with anyway=True."""
+    from course_kernels.lab import specs, stubs
+    from course_kernels.lab.lesson import Source
+    from course_kernels.lab.picture import Prose
+
+    specs.get(name)
+    state = progress.of(name)
+    if not anyway and not state["passed"] and state["attempts"] < progress.ATTEMPTS_BEFORE_SOLUTION:
+        left = progress.ATTEMPTS_BEFORE_SOLUTION - state["attempts"]
+        return Prose(
+            f"The solution opens after a pass, or after {left} more attempt{'s' if left > 1 else ''}. "
+            f'hint("{name}") helps until then, and solution("{name}", anyway=True) opens it now: reading is a way to '
+            "learn too."
+        )
+    return Source(stubs.solution_text(name), f"solutions/{name}.py")

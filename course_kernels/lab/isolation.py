@@ -1,0 +1,154 @@
+"""Run a function in a child process that may hang, crash, eat memory or print without end.
+
+The child is forked from a process that has everything imported, so it starts in milliseconds; it has a time
+limit and a memory limit, its own process group, and its prints are kept up to a bound. Whatever happens to it,
+the parent gets an `Outcome`.
+"""
+
+import ctypes
+import json
+import os
+import resource
+import selectors
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+KEPT_OUTPUT = 4000  # characters of the child's prints that are kept
+MEMORY_BYTES = 4 << 30  # on top of what the parent has mapped
+
+
+@dataclass
+class Outcome:
+    """What became of the child.
+
+    kind: "ok", "raised", "timeout", "memory", "signal" or "exit".
+    value: what the function returned (JSON types), if kind is "ok"; the exception as text, if "raised".
+    printed: the start of what it wrote to standard output and standard error.
+    code: the exit status, or the signal's number.
+    """
+
+    kind: str
+    value: object = None
+    printed: str = ""
+    code: int = 0
+    seconds: float = 0.0
+
+
+def isolate(function: Callable[[], object], *, seconds: float, memory_bytes: int = MEMORY_BYTES) -> Outcome:
+    """Fork, call `function()` in the child under the limits, and return its JSON-able value as an Outcome."""
+    started = time.monotonic()
+    result_read, result_write = os.pipe()
+    print_read, print_write = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.close(result_read)
+            os.close(print_read)
+            _become_child(print_write, memory_bytes)
+            _send(result_write, _call(function))
+        finally:
+            os._exit(0)
+    os.close(result_write)
+    os.close(print_write)
+    try:
+        return _collect(pid, result_read, print_read, started, seconds)
+    finally:
+        _kill_group(pid)
+        os.close(result_read)
+        os.close(print_read)
+
+
+def _become_child(print_write: int, memory_bytes: int) -> None:
+    os.setsid()  # a group of its own: what it starts ends with it
+    die_with_parent()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.dup2(print_write, 1)
+    os.dup2(print_write, 2)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    mapped = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (mapped + memory_bytes, mapped + memory_bytes))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def die_with_parent() -> None:
+    """Ask Linux to kill this process when the one that forked it ends."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def _call(function: Callable[[], object]) -> dict:
+    try:
+        return {"kind": "ok", "value": function()}
+    except MemoryError as error:
+        return {"kind": "memory", "value": str(error)}
+    except BaseException as error:  # a learner's `exit()` is an outcome too
+        if isinstance(error, SystemExit):
+            return {"kind": "exit", "code": error.code if isinstance(error.code, int) else 1}
+        return {"kind": "raised", "value": f"{type(error).__name__}: {error}"}
+
+
+def _send(fd: int, message: dict) -> None:
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError):  # the learner may have closed them
+        pass
+    data = json.dumps(message).encode()
+    while data:
+        data = data[os.write(fd, data) :]
+
+
+def _collect(pid: int, result_fd: int, print_fd: int, started: float, seconds: float) -> Outcome:
+    parts: dict[int, list[bytes]] = {result_fd: [], print_fd: []}
+    printed = 0
+    with selectors.DefaultSelector() as selector:
+        selector.register(result_fd, selectors.EVENT_READ)
+        selector.register(print_fd, selectors.EVENT_READ)
+        # The result's end is the end: a grandchild may hold the prints open for ever.
+        while result_fd in selector.get_map():
+            left = started + seconds - time.monotonic()
+            ready = selector.select(left) if left > 0 else []
+            if not ready:
+                _kill_group(pid)
+                os.waitpid(pid, 0)
+                return Outcome("timeout", printed=_text(parts[print_fd]), seconds=time.monotonic() - started)
+            for key, _ in ready:
+                data = os.read(key.fd, 1 << 16)
+                if not data:
+                    selector.unregister(key.fd)
+                elif key.fd == result_fd or printed < KEPT_OUTPUT:
+                    parts[key.fd].append(data)
+                    printed += len(data) if key.fd == print_fd else 0
+        if print_fd in selector.get_map():  # what was printed just before the end
+            os.set_blocking(print_fd, False)
+            try:
+                parts[print_fd].append(os.read(print_fd, KEPT_OUTPUT))
+            except BlockingIOError:
+                pass
+    _, status = os.waitpid(pid, 0)
+    outcome = Outcome("exit", printed=_text(parts[print_fd]), seconds=time.monotonic() - started)
+    try:
+        message = json.loads(b"".join(parts[result_fd]))
+        outcome.kind, outcome.value, outcome.code = message["kind"], message.get("value"), message.get("code", 0)
+    except (ValueError, KeyError, TypeError):  # it ended before it could answer
+        if os.WIFSIGNALED(status):
+            outcome.kind, outcome.code = "signal", os.WTERMSIG(status)
+        else:
+            outcome.code = os.waitstatus_to_exitcode(status)
+    return outcome
+
+
+def _text(parts: list[bytes]) -> str:
+    return b"".join(parts).decode(errors="replace")[:KEPT_OUTPUT]
+
+
+def _kill_group(pid: int) -> None:
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass

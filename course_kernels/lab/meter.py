@@ -1,0 +1,440 @@
+"""The meter: count every element a Triton kernel loads and stores, and keep it inside its tensors.
+
+It works in the interpreter, where each load and store is a numpy call with the address of every lane. While
+`Meter` is active, each access is looked up in the regions of memory it knows (the inputs, and what PyTorch
+allocates), counted there element by element, and dropped if it falls outside all of them.
+
+The values live in a shadow: outside a launch the real memory of a region holds only poison or decoys, and the
+values are copied in when a kernel starts and out when it ends. So only kernels can see the data, and a result
+that some host code computed is not a result.
+"""
+
+import ctypes
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+import triton.language as tl
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from triton.runtime import interpreter
+
+ALLOCATIONS = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"}
+FILLED = {"zeros", "zeros_like", "new_zeros", "ones", "ones_like", "new_ones", "full", "full_like", "new_full"}
+FILLS = {"zero_", "fill_"}
+MAX_FAULTS = 20  # out-of-bounds accesses kept; one is enough to explain, a few show the pattern
+
+
+class TorchWork(RuntimeError):
+    """PyTorch was asked to do more than allocate."""
+
+
+@dataclass(eq=False)
+class Region:
+    """One tensor's memory: where it is, which of its elements belong to the tensor, and how often each was used.
+
+    `elements` marks, over the whole span, which positions are elements: with a row stride larger than the number
+    of columns the gap between two rows is memory too, but not the tensor's.
+    """
+
+    name: str
+    tensor: torch.Tensor
+    elements: np.ndarray
+    loads: np.ndarray
+    stores: np.ndarray
+    memory: np.ndarray  # bytes, the real thing
+    shadow: np.ndarray  # bytes, the values that kernels see
+    host: np.ndarray  # bytes, what is there while no kernel runs
+    given: bool  # an input of the function, not an allocation of its own
+    initialised: bool = True  # zeros and the like; False: poisoned until stored
+
+    @property
+    def base(self) -> int:
+        return self.tensor.data_ptr()
+
+    @property
+    def itemsize(self) -> int:
+        return self.tensor.element_size()
+
+    @property
+    def span(self) -> int:
+        return len(self.elements)
+
+    def position(self, element: int, alone: bool = False) -> tuple[int, int]:
+        """(row, column) of an offset from the base, in elements.
+
+        What lies past the end belongs to the last row, at a column that it does not have, if other lanes of the
+        access are inside; if none is (alone), to a row that the tensor does not have.
+        """
+        if self.tensor.dim() < 2:
+            return 0, element
+        rows, stride = self.tensor.shape[0], max(1, self.tensor.stride(0))
+        row = element // stride if alone else min(max(element // stride, 0), rows - 1)
+        return row, element - row * stride
+
+    def values(self, tensor: torch.Tensor) -> np.ndarray:
+        """What a view into this region holds, as kernels left it."""
+        dtype = torch.empty(0, dtype=tensor.dtype).numpy().dtype
+        flat = self.shadow.view(dtype)
+        return _strided(flat, tensor, self).copy()
+
+    def times_stored(self, tensor: torch.Tensor) -> np.ndarray:
+        """How often each element of a view into this region was stored."""
+        return _strided(self.stores, tensor, self)
+
+
+def _strided(flat: np.ndarray, tensor: torch.Tensor, region: Region) -> np.ndarray:
+    start = (tensor.data_ptr() - region.base) // region.itemsize
+    strides = [s * flat.itemsize for s in tensor.stride()]
+    return np.lib.stride_tricks.as_strided(flat[start:], tuple(tensor.shape), strides)
+
+
+@dataclass
+class Fault:
+    """An access outside every tensor: what, where, by which program."""
+
+    operation: str  # "load" or "store"
+    kernel: str
+    program: tuple[int, int, int]
+    tensor: str
+    row: int
+    column: int
+    lanes: int
+
+
+@dataclass
+class Launch:
+    """One kernel launch: its grid, and its integer arguments by name (constexprs and options among them)."""
+
+    kernel: str
+    grid: tuple[int, int, int] = (0, 0, 0)
+    numbers: dict = field(default_factory=dict)
+
+
+@dataclass
+class Tweaks:
+    """Changes made under a running kernel, to prove what is wrong with it: if it then comes out right, that was it.
+
+    masked_lanes: the value that a masked lane of a load from an input gets, whatever `other=` says.
+    """
+
+    masked_lanes: float | None = None
+
+
+class Meter:
+    """Counts the loads and stores of the kernels launched while it is active (`with meter:`).
+
+    Attributes:
+        regions: every tensor's memory, inputs first.
+        launches: one `Launch` a kernel launch.
+        faults: accesses outside every tensor; such lanes are dropped.
+        fills: the values that masked lanes of floating-point loads from inputs were given; None for "nothing".
+        widest_load: the most columns of an input that one load covered.
+        programs: for each (input, row), the programs that loaded from it.
+    """
+
+    current: "Meter | None" = None
+
+    def __init__(self, tweaks: Tweaks | None = None):
+        self.tweaks = tweaks or Tweaks()
+        self.regions: list[Region] = []
+        self.launches: list[Launch] = []
+        self.faults: list[Fault] = []
+        self.fills: set = set()
+        self.widest_load = 0
+        self.programs: dict[tuple[str, int], set] = {}
+        self.running = ""
+
+    def __enter__(self) -> "Meter":
+        install()
+        Meter.current = self
+        return self
+
+    def __exit__(self, *_) -> None:
+        Meter.current = None
+
+    # Memory
+
+    def give(self, name: str, tensor: torch.Tensor, decoy: torch.Tensor | None = None) -> torch.Tensor:
+        """Make `tensor` an input: kernels see its values; outside a launch its memory holds the decoy's."""
+        region = self._add(name, tensor, given=True)
+        region.shadow[:] = region.memory
+        if decoy is not None:
+            region.host[:] = _bytes(decoy)
+            region.memory[:] = region.host
+        return tensor
+
+    def allocated(self, tensor: torch.Tensor, initialised: bool) -> None:
+        """Note a tensor that PyTorch made during the run; unless initialised, it is poisoned with NaN."""
+        region = self._add(f"scratch {sum(not r.given for r in self.regions) + 1}", tensor, given=False)
+        region.initialised = initialised
+        region.host[:] = _poison(tensor.dtype, region.span)
+        region.shadow[:] = region.memory if initialised else region.host
+        region.memory[:] = region.host
+
+    def _add(self, name: str, tensor: torch.Tensor, given: bool) -> Region:
+        span = 0 if tensor.numel() == 0 else 1 + sum(
+            (size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
+        )
+        memory = _bytes(tensor, span)
+        elements = np.zeros(span, dtype=bool)
+        region = Region(
+            name, tensor, elements, np.zeros(span, np.int32), np.zeros(span, np.int32),
+            memory, memory.copy(), memory.copy(), given,
+        )  # fmt: skip
+        if span:
+            _strided(elements, tensor, region)[...] = True
+        self.regions.append(region)
+        return region
+
+    def region_of(self, tensor: torch.Tensor) -> Region | None:
+        """The region that a tensor, or a view, lies in."""
+        address = tensor.data_ptr()
+        for region in self.regions:
+            if region.span and region.base <= address < region.base + region.span * region.itemsize:
+                return region
+        return None
+
+    def reveal(self) -> None:
+        """Copy the values into the real memory, for a kernel."""
+        for region in self.regions:
+            region.memory[:] = region.shadow
+
+    def conceal(self) -> None:
+        """Take the values out of the real memory again."""
+        for region in self.regions:
+            region.shadow[:] = region.memory
+            region.memory[:] = region.host
+
+    # Launches
+
+    def launch(self, function, original, args, grid, warmup, kwargs):
+        """Run one kernel launch with the data in place."""
+        names = dict(zip(function.arg_names, args, strict=False)) | kwargs
+        numbers = {k: int(v) for k, v in names.items() if isinstance(v, (int, np.integer))}
+        launch = Launch(function.__name__, numbers=numbers)
+        self.launches.append(launch)
+        self.running = launch.kernel
+        with _disable_current_modes():
+            for value in names.values():
+                if isinstance(value, torch.Tensor) and value.numel() and self.region_of(value) is None:
+                    self.give(f"a tensor from outside, {launch.kernel}", value)
+            self.reveal()
+            try:
+                return original(function, *args, grid=grid, warmup=warmup, **kwargs)
+            finally:
+                self.conceal()
+                launch.grid = tuple(getattr(interpreter.interpreter_builder, "grid_dim", (0, 0, 0)))
+
+    # Accesses
+
+    def access(self, operation: str, addresses: np.ndarray, active: np.ndarray) -> np.ndarray:
+        """Count one access of a program; returns the lanes that may go on: active, and inside a tensor."""
+        allowed = np.zeros(addresses.shape, dtype=bool)
+        if not active.any():
+            return allowed
+        flat, lanes = addresses.reshape(-1).astype(np.int64), np.flatnonzero(active.reshape(-1))
+        inside = allowed.reshape(-1)
+        for region in self.regions:
+            offset = flat[lanes] - region.base
+            hit = (offset >= 0) & (offset < region.span * region.itemsize)
+            if not hit.any():
+                continue
+            element = offset[hit] // region.itemsize
+            good = region.elements[element] & (offset[hit] % region.itemsize == 0)
+            hit_lanes = lanes[hit]
+            inside[hit_lanes[good]] = True
+            np.add.at(region.loads if operation == "load" else region.stores, element[good], 1)
+            if region.given and operation == "load" and good.any():
+                self._note_load(region, element[good])
+        outside = lanes[~inside[lanes]]
+        if len(outside) and len(self.faults) < MAX_FAULTS:
+            self._note_fault(operation, flat[outside], alone=not inside[lanes].any())
+        return allowed
+
+    def _note_load(self, region: Region, elements: np.ndarray) -> None:
+        if region.tensor.dim() == 2:
+            stride = max(1, region.tensor.stride(0))
+            rows = np.unique(elements // stride)
+            columns = elements - (elements // stride) * stride
+        else:
+            rows, columns = [0], elements
+        self.widest_load = max(self.widest_load, int(columns.max() - columns.min()) + 1)
+        for row in rows:
+            self.programs.setdefault((region.name, int(row)), set()).add(
+                (len(self.launches), interpreter.interpreter_builder.grid_idx)
+            )
+
+    def _note_fault(self, operation: str, addresses: np.ndarray, alone: bool) -> None:
+        address = int(addresses[0])
+
+        def distance(region: Region) -> int:
+            return max(region.base - address, address - (region.base + region.span * region.itemsize), 0)
+
+        near = min((r for r in self.regions if r.span), key=distance, default=None)
+        row, column = (0, 0) if near is None else near.position((address - near.base) // near.itemsize, alone)
+        program = tuple(int(i) for i in interpreter.interpreter_builder.grid_idx)
+        name = "no tensor" if near is None else near.name
+        self.faults.append(Fault(operation, self.running, program, name, row, column, len(addresses)))
+
+    def load(self, original, builder, pointers, mask, other, *rest):
+        active = np.broadcast_to(mask.data, pointers.data.shape)
+        allowed = self.access("load", pointers.data, active)
+        element = pointers.get_element_ty()
+        numpy_type = interpreter._get_np_dtype(element)
+        floating = np.issubdtype(numpy_type, np.floating)
+        if floating and not active.all() and self._from_input(pointers.data, active):
+            self.fills.update([None] if other is None else _few(np.broadcast_to(other.data, active.shape)[~active]))
+            if self.tweaks.masked_lanes is not None:
+                other = _full(pointers.data.shape, self.tweaks.masked_lanes, numpy_type, element)
+        if floating and not allowed.all() and self.tweaks.masked_lanes is not None:
+            other = _full(pointers.data.shape, self.tweaks.masked_lanes, numpy_type, element)
+        return original(builder, pointers, _mask(allowed), other, *rest)
+
+    def _from_input(self, addresses: np.ndarray, active: np.ndarray) -> bool:
+        # A load whose lanes are all masked still points at something: go by the first lane then.
+        address = int(addresses.reshape(-1)[np.argmax(active.reshape(-1))])
+        given = [r for r in self.regions if r.given and r.span]
+        return any(r.base <= address < r.base + 2 * r.span * r.itemsize for r in given)
+
+    def store(self, original, builder, pointers, value, mask, *rest):
+        active = np.broadcast_to(mask.data, pointers.data.shape)
+        allowed = self.access("store", pointers.data, active)
+        return original(builder, pointers, value, _mask(allowed), *rest)
+
+    def atomic(self, original, builder, kind, pointers, value, mask, *rest):
+        active = np.broadcast_to(mask.data, pointers.data.shape)
+        allowed = self.access("load", pointers.data, active)
+        self.access("store", pointers.data, allowed)
+        return original(builder, kind, pointers, value, _mask(allowed), *rest)
+
+    def compare_and_swap(self, original, builder, pointers, *rest):
+        active = np.ones(pointers.data.shape, dtype=bool)
+        allowed = self.access("load", pointers.data, active)
+        self.access("store", pointers.data, allowed)
+        if not allowed.all():
+            raise IndexError("tl.atomic_cas outside every tensor")
+        return original(builder, pointers, *rest)
+
+    # Sums
+
+    def loads(self) -> int:
+        """Elements loaded, over all tensors."""
+        return sum(int(r.loads.sum()) for r in self.regions)
+
+    def stores(self) -> int:
+        """Elements stored, over all tensors."""
+        return sum(int(r.stores.sum()) for r in self.regions)
+
+    def bytes(self) -> int:
+        """Bytes loaded and stored, over all tensors."""
+        return sum(int(r.loads.sum() + r.stores.sum()) * r.itemsize for r in self.regions)
+
+
+class AllocationOnly(TorchDispatchMode):
+    """Lets PyTorch allocate and look at tensors from another angle, and nothing else.
+
+    The name of the first operation that is refused stays in `refused`, even if the exception is caught.
+    """
+
+    def __init__(self, meter: Meter):
+        super().__init__()
+        self.meter = meter
+        self.refused = ""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # else the first operation imports torch._dynamo, a second's wait for nothing
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        name = operation._schema.name.removeprefix("aten::")
+        if name in ALLOCATIONS | FILLED:
+            made = operation(*args, **kwargs)
+            self.meter.allocated(made, initialised=name in FILLED)
+            return made
+        if name in FILLS and self.meter.region_of(args[0]) is not None and not self.meter.region_of(args[0]).given:
+            self.meter.reveal()
+            try:
+                return operation(*args, **kwargs)
+            finally:
+                self.meter.conceal()
+        if operation.is_view or name in ("detach", "alias", "_unsafe_view"):
+            return operation(*args, **kwargs)
+        self.refused = self.refused or name
+        raise TorchWork(name)
+
+
+# The hooks
+
+_HOOKS = {
+    "create_masked_load": Meter.load,
+    "create_masked_store": Meter.store,
+    "create_atomic_rmw": Meter.atomic,
+    "create_atomic_cas": Meter.compare_and_swap,
+}
+_installed: dict[str, object] = {}
+
+
+def install() -> None:
+    """Put the hooks into Triton's interpreter, once; without an active Meter they change nothing."""
+    if _installed:
+        return
+    for name, hook in _HOOKS.items():
+        _installed[name] = _hook(getattr(interpreter.InterpreterBuilder, name), hook)
+        setattr(interpreter.InterpreterBuilder, name, _installed[name])
+    original_run = interpreter.InterpretedFunction.run
+
+    def run(function, *args, grid, warmup, **kwargs):
+        if Meter.current is None or warmup:
+            return original_run(function, *args, grid=grid, warmup=warmup, **kwargs)
+        return Meter.current.launch(function, original_run, args, grid, warmup, kwargs)
+
+    _installed["run"] = interpreter.InterpretedFunction.run = run
+
+
+def intact() -> bool:
+    """False if something replaced the hooks since they were installed."""
+    now = {name: getattr(interpreter.InterpreterBuilder, name) for name in _HOOKS}
+    now["run"] = interpreter.InterpretedFunction.run
+    return now == _installed
+
+
+def _hook(original, hook):
+    def hooked(builder, *args):
+        if Meter.current is None:
+            return original(builder, *args)
+        return hook(Meter.current, original, builder, *args)
+
+    return hooked
+
+
+def _mask(allowed: np.ndarray) -> "interpreter.TensorHandle":
+    return interpreter.TensorHandle(allowed, tl.int1)
+
+
+def _full(shape, value: float, numpy_type, element) -> "interpreter.TensorHandle":
+    return interpreter.TensorHandle(np.full(shape, value, dtype=numpy_type), element)
+
+
+def _few(values: np.ndarray) -> list:
+    few = np.unique(values)[:3]
+    return [float(v) for v in few if not math.isnan(v)] or [math.nan]
+
+
+def _bytes(tensor: torch.Tensor, span: int | None = None) -> np.ndarray:
+    span = tensor.numel() if span is None else span
+    size = span * tensor.element_size()
+    if not size:
+        return np.zeros(0, np.uint8)
+    return np.frombuffer((ctypes.c_ubyte * size).from_address(tensor.data_ptr()), dtype=np.uint8)
+
+
+def _poison(dtype: torch.dtype, span: int) -> np.ndarray:
+    if dtype.is_floating_point:
+        pattern = torch.full((1,), math.nan, dtype=dtype)
+    elif dtype == torch.bool:
+        pattern = torch.ones(1, dtype=dtype)
+    else:
+        pattern = torch.full((1,), torch.iinfo(dtype).min + 1, dtype=dtype)
+    return np.tile(_bytes(pattern), span)

@@ -1,0 +1,74 @@
+"""How Triton runs in this process: compiled for a GPU, or interpreted on the CPU.
+
+Triton reads TRITON_INTERPRET once, while it is imported, and a process cannot change its mind later.
+So the choice is made here, before anything imports Triton: a GPU that PyTorch can use means compiled;
+none means interpreted. A value of TRITON_INTERPRET that is already set wins.
+"""
+
+import os
+import sys
+
+NO_TRITON = (
+    "Triton is not installed here, and this course needs it. It is published for Linux: on Windows use WSL, "
+    "on a Mac open the notebooks on Colab; on Linux run `make lab` once, or `pip install triton`. "
+    "(On Colab, run the set-up cell at the top of the notebook.)"
+)
+
+
+def settle() -> None:
+    """Choose the mode, unless the environment has, and refuse a process that is already in the other one.
+
+    Raises:
+        ImportError: Triton is not installed.
+        RuntimeError: Triton was imported earlier, in the mode that does not fit this machine.
+    """
+    import importlib.util
+
+    if importlib.util.find_spec("triton") is None:
+        raise ImportError(NO_TRITON)
+    if "TRITON_INTERPRET" not in os.environ:
+        os.environ["TRITON_INTERPRET"] = "0" if gpu_available() else "1"
+    wanted = os.environ["TRITON_INTERPRET"] == "1"
+    if "triton" in sys.modules and _triton_interprets() != wanted:
+        has, needs = ("compiled", "interpreted") if wanted else ("interpreted", "compiled")
+        raise RuntimeError(
+            f"Triton was imported before course_kernels and is in {has} mode, but this machine needs {needs} mode. "
+            "Restart the Python process (in a notebook: Kernel, Restart) and import course_kernels first."
+        )
+
+
+def gpu_available() -> bool:
+    """True if PyTorch can use an NVIDIA GPU here."""
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def interpreting() -> bool:
+    """True if Triton kernels are interpreted on the CPU in this process."""
+    return os.environ.get("TRITON_INTERPRET") == "1"
+
+
+def device() -> str:
+    """The device on which this process runs kernels: "cuda" or "cpu"."""
+    return "cpu" if interpreting() else "cuda"
+
+
+def describe() -> str:
+    """One sentence: which mode, on what, with which versions."""
+    from importlib.metadata import version
+
+    import torch
+
+    versions = f"torch {torch.__version__}, triton {version('triton')}"
+    if interpreting():
+        return f"interpreter mode: kernels run on the CPU, one program after another ({versions})"
+    return f"GPU mode: kernels are compiled for {torch.cuda.get_device_name()} ({versions})"
+
+
+def _triton_interprets() -> bool:
+    # A function of Triton's own library shows which decorator it met at import.
+    from triton.language import standard
+    from triton.runtime.interpreter import InterpretedFunction
+
+    return isinstance(standard.max, InterpretedFunction)

@@ -1,0 +1,405 @@
+"""Exercises in which a kernel turns a matrix into something, row by row.
+
+The order of the judgement: did it run, did it stay inside its tensors, did kernels write every output, are the
+values right, and only then what the traffic was. The first case that is not right is the one that is diagnosed.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from course_kernels.lab.judge import Case, Finding, Result, Session, Tweaks, check_error, dtype_name, numbers
+from course_kernels.lab.specs.base import Exercise
+
+EPSILON = 2.0**-23  # float32: twice the largest relative rounding error
+SHRUNK = (1, 2, 3, 4, 5, 7, 8, 16, 31)  # row lengths tried when looking for a small case
+
+
+class KernelExercise(Exercise):
+    """Subclasses give the cases, the expected values and the traffic allowed.
+
+    outputs: the names of what the entry returns. max_launches, max_tile: limits, or None.
+    """
+
+    outputs: tuple[str, ...] = ("y",)
+    max_launches: int | None = None
+    max_tile: int | None = None  # the most columns one load may cover
+    compile_calls = (
+        {"shape": [4, 1000], "dtype": "float32", "gap": 24},
+        {"shape": [4, 1024], "dtype": "float16"},
+    )
+    gpu_shapes = ((4096, 1024, "float32"), (4096, 781, "float32"), (1823, 4096, "float16"))
+
+    def cases(self, rng: np.random.Generator) -> list[Case]:
+        """Fresh inputs, the plain ones first; each is there for a mistake."""
+        raise NotImplementedError
+
+    def expected(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The right outputs for x (rows, columns), in float64."""
+        raise NotImplementedError
+
+    def tolerance(self, case: Case, wanted: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+        """How far each output element may be from the right value."""
+        raise NotImplementedError
+
+    def shape_of(self, index: int, x: np.ndarray) -> tuple[int, ...]:
+        """The shape of an output."""
+        return x.shape
+
+    def dtype_of(self, index: int, x: np.ndarray) -> str:
+        """The dtype of an output."""
+        return str(x.dtype)
+
+    def allowed(self, rows: int, columns: int) -> tuple[int, int]:
+        """The most elements that may be loaded and stored."""
+        return rows * columns, rows * columns
+
+    def experiments(self) -> list:
+        """Functions (exercise, session, case, result) → Finding or None, tried in order on the failing case."""
+        return []
+
+    def guess(self, case: Case, results: dict) -> str:
+        """What to try when no mistake fits."""
+        return (
+            "Run your function on the small case above in a cell of its own, and print what it makes of one row "
+            "after each step."
+        )
+
+    # The judgement
+
+    def judge(self, session: Session) -> list[str]:
+        cases = self.cases(session.rng)
+        results = session.run(cases)
+        for case, result in zip(cases, results, strict=False):
+            self.check_run(session, case, result)
+            if (bad := self.wrong_rows(case, result)) is not None:
+                raise self.diagnose(session, case, result, bad, cases, results)
+        for case, result in zip(cases, results, strict=True):
+            self.check_cost(session, case, result)
+        self.check_more(session, cases, results)
+        return self.earned(cases, results)
+
+    def check_more(self, session: Session, cases: list[Case], results: list[Result]) -> None:
+        """For subclasses: what else must hold."""
+
+    def check_run(self, session: Session, case: Case, result: Result) -> None:
+        """Raise a Finding unless the run was whole: outputs of the right kind, all written, all inside."""
+        if not result.message.get("refused") and result.error and not result.error["rule"]:
+            self.shape_trouble(session, case, result)
+        check_error(result, case, self)
+        at = f"The case: x is {case.shape} {dtype_name(case)}, {case.about}."
+        if not result.intact:
+            raise Finding(
+                "checker_changed",
+                "The file replaces a part of Triton's interpreter, and the check counts there.",
+                next="Leave Triton as it is and write the kernel.",
+            )
+        if result.x_stores:
+            raise Finding(
+                "input_overwritten",
+                "The kernel stores into its input, which belongs to the caller.",
+                at,
+                f"{result.x_stores} elements of x were stored to.",
+                "Allocate the output with torch.empty_like(x) and store there.",
+            )
+        self.check_faults(session, case, result)
+        self.check_outputs(case, result, at)
+
+    def shape_trouble(self, session: Session, case: Case, result: Result) -> None:
+        """For exceptions whose reason shows in the shapes: right on powers of two only, say."""
+
+    def check_outputs(self, case: Case, result: Result, at: str) -> None:
+        names = ", ".join(self.outputs)
+        if len(result.outputs) != len(self.outputs) or not all(o["tensor"] for o in result.outputs):
+            got = ", ".join(o.get("type", "a tensor") if not o["tensor"] else "a tensor" for o in result.outputs)
+            raise Finding(
+                "wrong_return",
+                f"The function returns {got}; it should return {names}.",
+                at,
+                next=f"End it with `return {names}`.",
+            )
+        for index, (name, output) in enumerate(zip(self.outputs, result.outputs, strict=True)):
+            shape, dtype = list(self.shape_of(index, case.x)), self.dtype_of(index, case.x)
+            if output["shape"] != shape:
+                raise Finding(
+                    "wrong_shape",
+                    f"{name} has the shape {tuple(output['shape'])}; it should be {tuple(shape)}.",
+                    at,
+                    next=f"Allocate {name} with that shape.",
+                )
+            if output["dtype"] != dtype:
+                raise Finding(
+                    "wrong_dtype",
+                    f"{name} is {output['dtype']}; for this input it should be {dtype}.",
+                    at,
+                    next="torch.empty_like(x) has the dtype of x." if dtype == str(case.x.dtype) else "",
+                )
+            if not result.launches:
+                raise Finding(
+                    "no_launch",
+                    "No kernel was launched on this input.",
+                    at,
+                    "A result that was kept from an earlier call, or that was made without a kernel, does not count.",
+                    "Launch the kernel each time the function is called: kernel[grid](…).",
+                )
+            self.check_written(case, result, index, name, at)
+
+    def check_written(self, case: Case, result: Result, index: int, name: str, at: str) -> None:
+        output = result.outputs[index]
+        if "stored" not in output:
+            raise Finding(
+                "not_from_a_kernel",
+                f"{name} is not a tensor that this call allocated with PyTorch.",
+                at,
+                next=f"Allocate {name} with torch.empty_like(x), and let the kernel store into it.",
+            )
+        stored = result.stored(index)
+        if stored.size == 0 or (stored > 0).all():
+            return
+        by_row = stored.reshape(stored.shape[0], -1) > 0
+        empty_rows = np.flatnonzero(~by_row.any(axis=1))
+        grid = ", ".join(str(n) for n in result.launches[-1]["grid"] if n > 1) or "1"
+        if not by_row.any():
+            raise Finding(
+                "nothing_stored",
+                f"No kernel stored anything into {name}.",
+                at,
+                f"The launch had a grid of {grid}.",
+                f"End the kernel with tl.store to {name}'s addresses.",
+            )
+        if len(empty_rows):
+            raise Finding(
+                "rows_unwritten",
+                f"Rows of {name} were never written: row {_few(empty_rows)} of {len(by_row)}.",
+                at,
+                f"The grid was {grid}, the matrix has {len(by_row)} rows.",
+                "Launch one program for every row, and let each program find its row from tl.program_id(0).",
+            )
+        row = int(np.flatnonzero(~by_row.all(axis=1))[0])
+        missing = np.flatnonzero(~by_row[row])
+        whole = missing[0] == missing[-1] - len(missing) + 1 and missing[-1] == by_row.shape[1] - 1
+        raise Finding(
+            "columns_unwritten",
+            f"Columns of {name} were never written: in row {row}, {len(missing)} of {by_row.shape[1]}, "
+            f"the first is column {missing[0]}.",
+            at,
+            f"All columns from {missing[0]} to the end are missing: the block, or the last tile, stops short there."
+            if whole
+            else "",
+            "Cover every column: BLOCK of at least the number of columns, or tiles up to and including the last, "
+            "partial one.",
+        )
+
+    def check_faults(self, session: Session, case: Case, result: Result) -> None:
+        if not result.faults:
+            return
+        fault = result.faults[0]
+        rows, columns = case.x.shape
+        program = fault["program"][0]
+        verb, past = ("loads", "loaded") if fault["operation"] == "load" else ("stores", "stored")
+        name = {"x": "x"}.get(fault["tensor"], "the output" if fault["operation"] == "store" else fault["tensor"])
+        lanes = f"{fault['lanes']} lane{'s' if fault['lanes'] > 1 else ''}"
+        row, column = fault["row"], fault["column"]
+        at = (
+            f"The case: x is {case.shape} {dtype_name(case)}, {case.about}. Program {program} {verb} row {row}, "
+            f"column {column} ({lanes}); rows are 0 to {rows - 1}, columns 0 to {columns - 1}."
+        )
+        tweaked = self._flat_again(session, case)
+        if case.gap and tweaked:
+            raise Finding(
+                "row_stride",
+                f"The kernel {verb} outside {name}: it takes the number of columns for the row stride.",
+                at,
+                f"Proven: the same numbers in a matrix without gaps come out right. Here a row starts "
+                f"{columns + case.gap} elements after the one before it, and has {columns} columns.",
+                "Pass x.stride(0) to the kernel and start the row at x_ptr + row * x_stride.",
+            )
+        if row >= rows or row < 0:
+            raise Finding(
+                "row_out_of_bounds",
+                f"The kernel {verb} rows that {name} does not have.",
+                at,
+                f"The grid was {result.launches[0]['grid']}.",
+                "Launch one program a row, or mask the rows as well as the columns.",
+            )
+        if fault["lanes"] == 1 and column == columns:
+            raise Finding(
+                "mask_off_by_one",
+                f"The mask lets one lane too many through: column {columns} is {past}, and the row ends at "
+                f"{columns - 1}.",
+                at,
+                next="Columns are counted from 0: the mask is column < columns.",
+            )
+        kind = "load_mask" if fault["operation"] == "load" else "store_mask"
+        others = {f["operation"] for f in result.faults}
+        both = " (the store does it too)" if kind == "load_mask" and "store" in others else ""
+        raise Finding(
+            kind,
+            f"The kernel {verb} past the end of a row of {name}: the tl.{fault['operation']} has no mask, or one that "
+            f"lets too much through{both}.",
+            at,
+            next=f"Give tl.{fault['operation']} the mask column < columns"
+            + (", and other=-float('inf')." if kind == "load_mask" else "."),
+        )
+
+    def _flat_again(self, session: Session, case: Case) -> bool:
+        """True if the case comes out right once its rows lie next to each other."""
+        return bool(case.gap) and self.right(session, [replace(case, gap=0)])
+
+    # Values
+
+    def wrong(self, case: Case, result: Result, index: int) -> np.ndarray:
+        """A mask of the elements of an output that are wrong."""
+        wanted = self.expected(case.x)[index]
+        allowed = self.tolerance(case, self.expected(case.x))[index]
+        got = result.values(index).astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            return ~((np.abs(got - wanted) <= allowed) | (got == wanted) | (np.isnan(got) & np.isnan(wanted)))
+
+    def wrong_rows(self, case: Case, result: Result) -> np.ndarray | None:
+        """The rows with a wrong element in any output, or None."""
+        bad = np.zeros(case.x.shape[0], dtype=bool)
+        for index in range(len(self.outputs)):
+            bad |= self.wrong(case, result, index).reshape(len(bad), -1).any(axis=1)
+        return np.flatnonzero(bad) if bad.any() else None
+
+    def right(self, session: Session, cases: list[Case], tweaks: Tweaks | None = None) -> bool:
+        """True if all these cases, run again (under the tweaks), come out right."""
+        results = session.run(cases, tweaks)
+        return len(results) == len(cases) and all(
+            result.error is None
+            and not result.message["refused"]
+            and self.whole(result)
+            and (tweaks is not None or not result.faults)
+            and self.wrong_rows(case, result) is None
+            for case, result in zip(cases, results, strict=True)
+        )
+
+    def whole(self, result: Result) -> bool:
+        """True if there are values to compare."""
+        return len(result.outputs) == len(self.outputs) and all("values" in o for o in result.outputs)
+
+    def matches(self, case: Case, result: Result, guess: np.ndarray, index: int = 0) -> bool:
+        """True if an output is, to float32 accuracy, what a guess at the mistake predicts."""
+        got, guess = result.values(index).astype(np.float64), np.asarray(guess, dtype=np.float64)
+        coarse = 2.0**-9 if str(case.x.dtype) == "float16" else 2.0**-16
+        with np.errstate(invalid="ignore"):
+            near = np.abs(got - guess) <= coarse * np.abs(guess) + 1e-30
+        return bool((near | (got == guess) | (np.isnan(got) & np.isnan(guess))).all())
+
+    def diagnose(self, session, case, result, bad, cases, results) -> Finding:
+        """The Finding for wrong values: the mistake that an experiment proves, or what is known."""
+        small, small_result = self.shrink(session, case, bad)
+        shown = self.show_case(small, small_result)
+        for experiment in self.experiments():
+            finding = experiment(self, session, case, result)
+            if finding is not None:
+                finding.case = finding.case or shown
+                return finding
+        tried = {c.about: self.wrong_rows(c, r) is None for c, r in zip(cases, results, strict=False) if not r.error}
+        good = [about for about, is_right in tried.items() if is_right]
+        poor = [about for about, is_right in tried.items() if not is_right]
+        more = f", and for {len(poor) - 3} more" if len(poor) > 3 else ""
+        known = f"Right for {len(good)} of {len(tried)} inputs; wrong for {'; for '.join(poor[:3])}{more}."
+        return Finding(
+            None, "The values are wrong, and no mistake that the check knows explains them.", shown,
+            known, self.guess(case, tried),
+        )  # fmt: skip
+
+    def shrink(self, session: Session, case: Case, bad: np.ndarray) -> tuple[Case, Result]:
+        """A case of one short row that still fails, if there is one; else the failing row of the case."""
+        row = case.x[bad[0] : bad[0] + 1]
+        widths = [n for n in SHRUNK if n < row.shape[1]] + [row.shape[1]]
+        short = [replace(case, x=row[:, :n].copy(), gap=0) for n in widths]
+        short.append(case)
+        results = session.run(short)
+        for candidate, result in zip(short, results, strict=False):
+            if result.error is None and self.whole(result) and self.wrong_rows(candidate, result) is not None:
+                return candidate, result
+        return case, session.run([case])[0]
+
+    def show_case(self, case: Case, result: Result) -> str:
+        """The smallest case, the row, the expected and the got, a few numbers of each."""
+        rows = self.wrong_rows(case, result)
+        row = int(rows[0]) if rows is not None else 0
+        wanted = self.expected(case.x)
+        lines = [f"The smallest case found: x is {case.shape} {dtype_name(case)}, {case.about}; row {row}:"]
+        index = next((i for i in range(len(self.outputs)) if self.wrong(case, result, i).any()), 0)
+        wrong = self.wrong(case, result, index).reshape(case.x.shape[0], -1)[row]
+        start = 0 if wrong.size <= 6 else max(0, min(int(np.argmax(wrong)) - 1, wrong.size - 6))
+        cut = slice(start, start + 6)
+        columns = f" from column {start}" if start else ""
+        lines.append(f"  x        {numbers(case.x[row][cut])}{columns}")
+        lines.append(f"  expected {numbers(np.atleast_1d(wanted[index][row])[cut])}")
+        lines.append(f"  got      {numbers(np.atleast_1d(result.values(index)[row])[cut])}")
+        return "\n".join(lines)
+
+    # Cost
+
+    def check_cost(self, session: Session, case: Case, result: Result) -> None:
+        """Raise a Finding for right values at too high a price."""
+        rows, columns = case.x.shape
+        loads, stores = self.allowed(rows, columns)
+        at = f"The case: x is {case.shape} {dtype_name(case)}, {case.about}."
+        size = case.x.dtype.itemsize
+        if self.max_tile and result.widest_load > self.max_tile:
+            raise Finding(
+                "tile_too_wide",
+                f"One load covers {result.widest_load} columns; tiles here hold at most {self.max_tile}.",
+                at,
+                next="Fix the tile's width, and walk along the row in a loop.",
+            )
+        if result.loads > loads:
+            times = result.x_loads.mean() if result.x_loads.size else 0
+            scratch = result.scratch_loads
+            what = f"You read each element of x {times:.3g} times; {loads / case.x.size:.3g} would do."
+            if scratch:
+                what = (
+                    f"Besides x, the kernel reads back {scratch} elements that it had stored itself; values that the "
+                    "same program needs again can stay in registers."
+                )
+            raise Finding(
+                "extra_loads",
+                f"The values are right, but the traffic is too high. {what}",
+                at,
+                f"Counted: {result.loads} elements loaded ({result.loads * size:,} bytes); needed: {loads} "
+                f"({loads * size:,} bytes). Stored: {result.stores}.",
+                "Load once and keep what was loaded in a variable." if loads == case.x.size else
+                "Load each tile once in each walk along the row, and make no more walks than needed.",
+            )  # fmt: skip
+        if result.stores > stores:
+            raise Finding(
+                "extra_stores",
+                f"The values are right, but the kernel stores {result.stores} elements where {stores} are needed.",
+                at,
+                f"Counted: {result.stores * size:,} bytes stored; needed: {stores * size:,}.",
+                "Store the result once, when it is final.",
+            )
+        if self.max_launches and len(result.launches) > self.max_launches:
+            raise Finding(
+                "extra_launches",
+                f"The values are right, but it takes {len(result.launches)} launches where {self.max_launches} is "
+                "allowed.",
+                at,
+                "Each launch costs several microseconds, and what one kernel leaves for the next goes through memory.",
+                "Do all of it in one kernel.",
+            )
+
+    def earned(self, cases: list[Case], results: list[Result]) -> list[str]:
+        case, result = max(zip(cases, results, strict=True), key=lambda pair: pair[0].x.size)
+        loads, stores = result.loads / case.x.size, result.stores / case.x.size
+        right = sum(c.x.shape[0] for c in cases)
+        return [
+            f"{len(cases)} inputs, {right} rows, right to the last digits that {'float32'} allows.",
+            f"Traffic, metered on {case.shape}: {loads:.3g} load{_s(loads)} and {stores:.3g} store{_s(stores)} for each "
+            f"element, {len(result.launches)} launch{'es' if len(result.launches) > 1 else ''}.",
+        ]
+
+
+def _few(values) -> str:
+    text = ", ".join(str(v) for v in values[:5])
+    return text + (", …" if len(values) > 5 else "")
+
+
+def _s(number: float) -> str:
+    return "" if abs(number - 1) < 0.005 else "s"

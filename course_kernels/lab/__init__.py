@@ -10,25 +10,25 @@ import importlib
 
 _HOMES = {
     "bandwidth": "figures",
-    "check": "check",
+    "check": "checking",
     "compare": "lesson",
     "compile_report": "report",
     "explain": "lesson",
     "explore": "widgets",
-    "hint": "check",
-    "ledger": "ledger",
+    "hint": "checking",
+    "ledger": "counting",
     "merge_tree": "widgets",
     "occupancy_explorer": "widgets",
     "online_stepper": "widgets",
     "Picture": "picture",
     "predict": "lesson",
-    "progress": "progress",
+    "progress": "learner",
     "recorded": "recorded",
     "show": "lesson",
-    "solution": "check",
+    "solution": "checking",
     "Table": "picture",
     "tiles_walk": "widgets",
-    "traffic": "traffic",
+    "traffic": "counting",
     "traffic_bars": "widgets",
     "where_am_i": "lesson",
 }
@@ -39,7 +39,7 @@ def __getattr__(name: str):
     if name not in _HOMES:
         raise AttributeError(f"module 'course_kernels.lab' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"course_kernels.lab.{_HOMES[name]}"), name)
-    globals()[name] = value  # before a submodule of the same name is looked up
+    globals()[name] = value
     return value
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
-from course_kernels.lab import mode, progress, zygote
+from course_kernels.lab import learner, mode, zygote
 from course_kernels.lab.files import exercise_file
 from course_kernels.lab.picture import Display, Table
 
@@ -112,7 +112,7 @@ def check(name: str, file: str | None = None, seed: int | None = None) -> Verdic
     path = str(Path(file).resolve() if file else exercise_file(name))
     verdict = judge(exercise, path, secrets.randbits(32) if seed is None else seed)
     if file is None:
-        progress.note_attempt(name, verdict.status)
+        learner.note_attempt(name, verdict.status)
     return verdict
 
 
@@ -180,7 +180,7 @@ def hint(name: str):
     from course_kernels.lab.picture import Prose
 
     exercise = specs.get(name)
-    shown = progress.note_hint(name, len(exercise.hints))
+    shown = learner.note_hint(name, len(exercise.hints))
     lines = [f"{i}. If {h.symptom}: {h.text}" for i, h in enumerate(exercise.hints[:shown], 1)]
     left = len(exercise.hints) - shown
     lines.append(f"({left} more: call hint again.)" if left else f'(No more hints. solution("{name}") comes next.)')
@@ -194,12 +194,12 @@ def solution(name: str, anyway: bool = False):
     from course_kernels.lab.picture import Prose
 
     specs.get(name)
-    state = progress.of(name)
-    if not anyway and not state["passed"] and state["attempts"] < progress.ATTEMPTS_BEFORE_SOLUTION:
-        left = progress.ATTEMPTS_BEFORE_SOLUTION - state["attempts"]
+    state = learner.of(name)
+    if not anyway and not state["passed"] and state["attempts"] < learner.ATTEMPTS_BEFORE_SOLUTION:
+        left = learner.ATTEMPTS_BEFORE_SOLUTION - state["attempts"]
         return Prose(
             f"The solution opens after a pass, or after {left} more attempt{'s' if left > 1 else ''}. "
             f'hint("{name}") helps until then, and solution("{name}", anyway=True) opens it now: reading is a way to '
             "learn too."
         )
-    return Source(stubs.solution_text(name), f"solutions/{name}.py")
+    return Source(stubs.solution_text(name), f"solutions/{name}.py", 1)

@@ -29,18 +29,19 @@ lint: ## ruff over code and notebooks; notebooks stored without outputs
 	$(VENV)/bin/python scripts/lint.py
 
 test-versions: ## the tests that must hold on every supported Triton, on each of them
-	@set -e; for version in $(TRITONS); do \
-		scripts/setup.sh .venvs/triton-$$version -c constraints.txt -e '.[test]'; \
-		scripts/setup.sh .venvs/triton-$$version --no-deps triton==$$version; \
-		echo "== Triton $$version"; \
-		.venvs/triton-$$version/bin/python -m pytest -n 2 --dist loadgroup -m versions $(PYTEST_ARGS); \
-	done
+	@failed=; for version in $(TRITONS); do \
+		scripts/setup.sh .venvs/triton-$$version -c constraints.txt -e '.[test]' && \
+		scripts/setup.sh .venvs/triton-$$version --no-deps triton==$$version && \
+		echo "== Triton $$version" && \
+		.venvs/triton-$$version/bin/python -m pytest -n 2 --dist loadgroup -m versions $(PYTEST_ARGS) || \
+		failed="$$failed $$version"; \
+	done; [ -z "$$failed" ] || { echo "Did not pass on Triton$$failed."; exit 1; }
 
 test-colab: ## run the notebooks on the versions that Colab has
 	@scripts/setup.sh .venvs/colab -r constraints-colab.txt pytest pytest-timeout nbformat
 	PYTHONPATH="$(CURDIR)" .venvs/colab/bin/python -m pytest -m notebooks $(PYTEST_ARGS)
 
-stubs: ## write the exercise stubs anew from solutions/
+stubs: ## write the exercise stubs that are missing, from solutions/
 	@scripts/setup.sh $(VENV) -c constraints.txt -e .
 	$(VENV)/bin/python -m course_kernels.lab stubs
 

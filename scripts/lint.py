@@ -20,9 +20,10 @@ def run(*command: str, cwd: Path) -> bool:
 
 
 def ruff(folder: Path, *exclude: str) -> bool:
+    concise = "--output-format=concise"
     excluded = [f"--exclude={pattern}" for pattern in exclude]
-    checked = run("ruff", "check", "--output-format=concise", "--quiet", *excluded, ".", cwd=folder)
-    return run("ruff", "format", "--check", *excluded, ".", cwd=folder) and checked
+    checked = run("ruff", "check", concise, "--quiet", *excluded, ".", cwd=folder)
+    return run("ruff", "format", "--check", concise, *excluded, ".", cwd=folder) and checked
 
 
 def lint_code() -> bool:

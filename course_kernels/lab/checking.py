@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
-from course_kernels.lab import learner, mode, zygote
+from course_kernels.lab import learner, mode, specs, zygote
 from course_kernels.lab.files import exercise_file
 from course_kernels.lab.picture import Display, Table
 
@@ -90,7 +90,8 @@ class Verdict(Display):
         """Registers, spills and occupancy, a row an architecture."""
         from course_kernels.lab.report import compiled_table
 
-        return compiled_table(self.compiled, "What the real compiler made of it (not run on these GPUs)")
+        first = [row for row in self.compiled if row["call"] == self.compiled[0]["call"]]
+        return compiled_table(first, f"What the real compiler made of it for {first[0]['call']}")
 
 
 def check(name: str, file: str | None = None, seed: int | None = None) -> Verdict:
@@ -104,79 +105,69 @@ def check(name: str, file: str | None = None, seed: int | None = None) -> Verdic
     Raises:
         KeyError: no exercise of this name. FileNotFoundError: a file was named, and it is not there.
     """
-    from course_kernels.lab import specs
-
-    exercise = specs.get(name)
+    if name not in specs.names():
+        specs.get(name)  # raises, and names those there are
     if file is not None and not Path(file).is_file():
         raise FileNotFoundError(f"There is no file {file}.")
     path = str(Path(file).resolve() if file else exercise_file(name))
-    verdict = judge(exercise, path, secrets.randbits(32) if seed is None else seed)
+    verdict = judge(name, path, secrets.randbits(32) if seed is None else seed)
     if file is None:
         learner.note_attempt(name, verdict.status)
     return verdict
 
 
-def judge(exercise, path: str, seed: int) -> Verdict:
-    """Run the stages and put their answers together."""
+def judge(name: str, path: str, seed: int) -> Verdict:
+    """Run the stages and put their answers together.
+
+    Everything that needs torch or triton happens in the servers, so a check from the shell starts at once.
+    """
     started = time.monotonic()
     deadline = started + SECONDS
     compiling = None
     try:
-        judging = zygote.submit("interpret", "course_kernels.lab.judge:judge_file", name=exercise.name, path=path, seed=seed)
-        if exercise.compile_calls:
-            compiling = zygote.submit(
-                "compile", "course_kernels.lab.compiling:compile_file", path=path, entry=exercise.entry,
-                calls=list(exercise.compile_calls), adapt=exercise.adapt_name,
-            )  # fmt: skip
+        job = {"name": name, "path": path}
+        judging = zygote.submit("interpret", "course_kernels.lab.judge:judge_file", **job, seed=seed)
+        compiling = zygote.submit("compile", "course_kernels.lab.judge:compile_exercise", **job)
         report = judging.result(deadline - time.monotonic())
-        compiled, how = [], "Run in the interpreter on small inputs"
-        if report["status"] == "pass" and compiling is not None:
-            from course_kernels.lab.judge import compile_findings
-
+        compiled, how = [], report["how"]
+        if report["status"] == "pass" and report["has_kernel"]:
             answer = compiling.result(deadline - time.monotonic())
-            finding = compile_findings(answer)
-            how += ", and compiled for five GPUs"
-            if finding is not None:
-                report |= {"status": "fail", "mistake": finding.mistake, "parts": _parts(finding), "earned": []}
-            else:
-                compiled = answer["compiled"]
-                if not mode.interpreting() and exercise.gpu_shapes:
-                    ran = zygote.submit(
-                        "compile", "course_kernels.lab.on_gpu:run_file", name=exercise.name, path=path, seed=seed
-                    ).result(deadline - time.monotonic())
-                    how += f", then run on this {ran['gpu']}"
-                    report |= {k: ran[k] for k in ("status", "mistake", "parts") if ran["status"] != "pass"}
-                    report["earned"] = report["earned"] + ran["earned"] if ran["status"] == "pass" else []
+            compiled = answer.pop("compiled")
+            how += ", compiled for five GPUs"
+            report |= answer
+            if report["status"] == "pass" and not mode.interpreting() and report["runs_on_gpu"]:
+                ran = zygote.submit("compile", "course_kernels.lab.on_gpu:run_file", **job, seed=seed)
+                answer = ran.result(deadline - time.monotonic())
+                how += f", run on this {answer['gpu']}"
+                answer["earned"] = report["earned"] + answer["earned"]
+                report |= answer
     except zygote.WorkerError as error:
-        report = {"status": "error", "mistake": None, "parts": {"what": str(error)}, "earned": [], "printed": ""}
+        report = {"status": "error", "mistake": None, "parts": {"what": str(error)}, "printed": ""}
         compiled, how = [], ""
     finally:
         if compiling is not None:
             compiling.connection.close()
-    parts = report["parts"]
-    lines = [parts.get(key, "") for key in ("what", "case", "why", "next")] + report["earned"]
+    passed = report["status"] == "pass"
+    earned, parts = report["earned"] if passed else [], report["parts"]
+    lines = [parts.get(key, "") for key in ("what", "case", "why", "next")] + earned
+    seconds = time.monotonic() - started
     return Verdict(
-        exercise.name,
+        name,
         report["status"],
         report["mistake"],
         "\n".join(line for line in lines if line),
-        time.monotonic() - started,
+        seconds,
         parts,
-        report["earned"],
-        compiled if report["status"] == "pass" else [],
-        exercise.lesson if report["status"] == "pass" else "",
+        earned,
+        compiled if passed else [],
+        report["lesson"] if passed else "",
         report["printed"],
-        f"{how}, in {time.monotonic() - started:.1f} s." if how else "",
+        f"{how}, in {seconds:.1f} s." if how else "",
     )
-
-
-def _parts(finding) -> dict:
-    return {key: getattr(finding, key) for key in ("what", "case", "why", "next")}
 
 
 def hint(name: str):
     """The next hint for an exercise; each call gives one more, and the first ones stay."""
-    from course_kernels.lab import specs
     from course_kernels.lab.picture import Prose
 
     exercise = specs.get(name)
@@ -189,7 +180,7 @@ def hint(name: str):
 
 def solution(name: str, anyway: bool = False):
     """The solution's source: after a pass or three attempts, or at once with anyway=True."""
-    from course_kernels.lab import specs, stubs
+    from course_kernels.lab import stubs
     from course_kernels.lab.lesson import Source
     from course_kernels.lab.picture import Prose
 

@@ -5,6 +5,7 @@ architecture takes the GPU's place; each launch then compiles once for every arc
 alignments and constants of the real call, and runs nothing.
 """
 
+import atexit
 import os
 import re
 import subprocess
@@ -32,12 +33,14 @@ class Compiled:
 
     registers: 32-bit registers a thread. stack: bytes a thread in local memory; above 0 it spilled.
     shared: bytes of shared memory a program. occupancy: the share of the SM's warps that can be resident.
+    call: the shape and dtype of x that it was compiled for.
     error: the compiler's message, empty if it compiled; line and source: where, in the kernel's file.
     """
 
     kernel: str
     architecture: int
     gpu: str
+    call: str = ""
     registers: int = 0
     stack: int = 0
     shared: int = 0
@@ -89,6 +92,7 @@ class Recorder:
         self.architectures = list(architectures)
         self.compiled: list[Compiled] = []
         self.driver = _Driver(self.architectures)
+        self.call = ""
 
     def __enter__(self):
         first_configuration()
@@ -108,7 +112,7 @@ class Recorder:
 
     def _compile(self, function, original, args, grid, kwargs) -> None:
         architecture = self.architectures[self.driver.device]
-        report = Compiled(function.__name__, architecture, ARCHITECTURES.get(architecture, ""))
+        report = Compiled(function.__name__, architecture, ARCHITECTURES.get(architecture, ""), self.call)
         try:
             kernel = original(function, *args, grid=grid, warmup=True, **kwargs)
             report.num_warps = kernel.metadata.num_warps
@@ -169,7 +173,7 @@ def compile_file(path: str, entry: str, calls: list[dict], adapt: str | None = N
 def _compile_calls(path, entry, calls, adapt, architectures) -> dict:
     import importlib
 
-    from course_kernels.lab.sandbox import describe, load_entry, place
+    from course_kernels.lab.sandbox import describe, load_entry
 
     with Recorder(architectures or tuple(ARCHITECTURES)) as recorder:
         try:
@@ -181,9 +185,11 @@ def _compile_calls(path, entry, calls, adapt, architectures) -> dict:
                 module, name = adapt.split(":")
                 call = getattr(importlib.import_module(module), name)
             else:
-                call = lambda f, x: f(x)  # noqa: E731
+                call = None
             for spec in calls:
-                call(function, _tensor(spec, place))
+                x = _tensor(spec)
+                recorder.call = f"{' × '.join(map(str, spec['shape']))} {spec['dtype']}"
+                call(function, x) if call else function(x, **spec.get("options", {}))
         except Exception as error:
             reported = describe(error, path) if path.endswith(".py") else {"text": str(error), "type": "", "line": None}
             where = f" (line {reported['line']})" if reported["line"] else ""
@@ -194,7 +200,7 @@ def _compile_calls(path, entry, calls, adapt, architectures) -> dict:
     return {"compiled": [asdict(c) for c in recorder.compiled], "error": ""}
 
 
-def _tensor(spec: dict, place):
+def _tensor(spec: dict):
     import torch
 
     dtype = getattr(torch, spec["dtype"])
@@ -208,7 +214,10 @@ def warm_up() -> None:
     """Compile something small, so that LLVM is set up before the first fork; a few tenths of a second."""
     from course_kernels.lab import harness
 
-    os.environ.setdefault("TRITON_CACHE_DIR", tempfile.mkdtemp(prefix="course-lab-cache-"))
+    # A cache of its own: were this kernel found in the learner's, LLVM would not be set up.
+    cache = tempfile.TemporaryDirectory(prefix="course-lab-")
+    atexit.register(cache.cleanup)
+    os.environ["TRITON_CACHE_DIR"] = cache.name
     with Recorder() as recorder:
         harness.warm_up()
     assert not any(c.error for c in recorder.compiled), recorder.compiled

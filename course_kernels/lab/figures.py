@@ -34,7 +34,7 @@ from .drawing import (
     text_width,
     ticks,
 )
-from .gpus import GPU, GPUS, SHOWN, as_gpu
+from .gpus import GPU, GPUS, SHOWN, as_gpu, occupancy
 from .picture import Picture, Table
 
 WIDTH = 680
@@ -195,13 +195,14 @@ def bandwidth_curve(
     source: str = "",
     marks: Sequence[Region] = (),
     at: int | None = None,
-    height: int = 0,
+    joined: bool = True,
 ) -> Picture:
     """Bandwidth against width, a line a contender, with the copy as the roof.
 
     records: objects with kernel, columns, gbps (10^9 useful bytes a second) and, if they have one, spread
     (interquartile range over median, drawn as a bar). kernels: which, in this order; None: all. source: where
-    the figures come from. marks: regions above the plot. at: a width to mark.
+    the figures come from. marks: regions above the plot. at: a width to mark. joined: False for
+    shapes that differ in more than their width: points without lines.
     """
     lines = _lines(records, kernels)
     if not lines:
@@ -212,7 +213,7 @@ def bandwidth_curve(
         low, high = max(low // 2, 1), high * 2
     shown = [m for m in marks if m.high > m.low and m.high > low and m.low < high]
     top = 62 + 21 * len(shown)
-    height = height or 344 + top
+    height = 344 + top
     d = Drawing(WIDTH, height)
     left, right, bottom = 62, WIDTH - 104, height - 66
     x = Scale(low, high, left + 8, right - 8, log=True)
@@ -248,7 +249,9 @@ def bandwidth_curve(
     for name, points in reversed(lines.items()):
         colour, shape = look(name)
         onward = [r for r in points if not _one_past(r, points)]
-        d.polyline([(x(r.columns), y(r.gbps)) for r in onward], colour, 1.8, "6 4" if name == "copy" else "")
+        if joined:
+            path = [(x(r.columns), y(r.gbps)) for r in onward]
+            d.polyline(path, colour, 1.8, "6 4" if name == "copy" else "")
         for r in points:
             half = (getattr(r, "spread", None) or 0) / 2 * r.gbps
             if half and y(r.gbps - half) - y(r.gbps + half) > 2:
@@ -502,7 +505,7 @@ def merge_tree(scores: Sequence[float], shape: str = "balanced", seed: int = 0) 
         d.rect(left, top, node_w, node_h, colour, opacity=0.22, radius=6)
         d.rect(left, top, node_w, node_h, stroke=colour, width=2 if node is root else 1.3, radius=6)
         m, total = node["pair"]
-        d.text(node["px"], top + 17, f"m {_short(m)}", 13, "middle", bold=node is root)
+        d.text(node["px"], top + 17, f"m {short(m)}", 13, "middle", bold=node is root)
         d.text(node["px"], top + 34, f"d {_decimals(total)}", 13, "middle", bold=node is root)
     m, total = root["pair"]
     d.text(WIDTH / 2, 24, f"{shape}: {len(scores) - 1} merges, depth {depth}", TEXT, "middle", bold=True)
@@ -510,8 +513,8 @@ def merge_tree(scores: Sequence[float], shape: str = "balanced", seed: int = 0) 
     SMALL,
            "middle", MUTED)  # fmt: skip
     alt = (
-        f"A {shape} tree of merges over the scores {', '.join(_short(s) for s in scores)}, depth {depth}. "
-        f"At its root: m {_short(m)}, d {_decimals(total)}."
+        f"A {shape} tree of merges over the scores {', '.join(short(s) for s in scores)}, depth {depth}. "
+        f"At its root: m {short(m)}, d {_decimals(total)}."
     )
     return Picture(d.svg(alt), alt)
 
@@ -545,6 +548,12 @@ def _build_tree(scores, shape, seed):
     return nodes, front[0]
 
 
+def merged(scores: Sequence[float], shape: str = "balanced", seed: int = 0) -> tuple[float, float, int]:
+    """(m, d) at the root of such a tree, and its depth."""
+    nodes, root = _build_tree([float(score) for score in scores], shape, seed)
+    return *root["pair"], max(node["level"] for node in nodes)
+
+
 def recurrence(scores: Sequence[float]) -> list[tuple[float, float, float, float]]:
     """The online recurrence, unrolled: (score, m after it, the factor exp(m before − m), d after it) a
     score."""
@@ -564,7 +573,7 @@ def recurrence_table(scores: Sequence[float], step: int | None = None) -> Table:
     step = len(steps) if step is None else step
     rows = [["start", None, "−∞", None, "0"]]
     rows += [
-        [f"{i}", _short(x), _short(m), _decimals(f), _decimals(d)] for i, (x, m, f, d) in enumerate(steps, 1)
+        [f"{i}", short(x), short(m), _decimals(f), _decimals(d)] for i, (x, m, f, d) in enumerate(steps, 1)
     ]
     headers = ["step", "score x", "m = max(m, x)", "old d times", "d"]
     return Table(rows[: step + 1], headers, mark=step)
@@ -603,7 +612,7 @@ def recurrence_picture(scores: Sequence[float], step: int | None = None) -> Pict
             d.text(
                 mid,
                 top - 6 if score >= 0 else bottom + 15,
-                _short(score),
+                short(score),
                 SMALL,
                 "middle",
                 bold=now,
@@ -616,7 +625,7 @@ def recurrence_picture(scores: Sequence[float], step: int | None = None) -> Pict
         if math.isfinite(m):
             end = left + slot * len(scores)
             d.line(left + step * slot, y(m), end, y(m), VERMILLION, 1.2, "2 4")
-            d.text(end + 8, y(m) + 5, f"m = {_short(m)}", TEXT, bold=True)
+            d.text(end + 8, y(m) + 5, f"m = {short(m)}", TEXT, bold=True)
     total = steps[step - 1][3] if step else 0.0
     # The sum as a strip of its terms, each relative to the maximum so far: a new maximum shrinks all before
     # it.
@@ -638,8 +647,8 @@ def recurrence_picture(scores: Sequence[float], step: int | None = None) -> Pict
     factor = f"; the old sum was multiplied by {_decimals(steps[step - 1][2])}" if step > 1 else ""
     d.text(left, 312, read + factor, SMALL, fill=MUTED)
     alt = (
-        f"Online softmax over the scores {', '.join(map(_short, scores))}: {read}, "
-        f"m {_short(m)}, d {_decimals(total)}{factor}."
+        f"Online softmax over the scores {', '.join(map(short, scores))}: {read}, "
+        f"m {short(m)}, d {_decimals(total)}{factor}."
     )
     return Picture(d.svg(alt), alt)
 
@@ -800,6 +809,54 @@ def timeline(
     return Picture(d.svg(alt), alt)
 
 
+# registers and occupancy ----------------------------------------------------------------------------------
+
+
+def multiprocessor(
+    gpu: GPU | str, registers: int, spilled: int, shared: int, num_warps: int, title: str = ""
+) -> Picture:
+    """One SM's warp slots, filled with as many programs of a compiled kernel as fit at a time.
+
+    registers: 32-bit registers a thread; spilled: bytes a thread in local memory; shared: bytes a program.
+    """
+    gpu = as_gpu(gpu)
+    held = occupancy(gpu, registers, shared, num_warps)
+    d = Drawing(WIDTH, 250)
+    d.text(20, 26, title or f"One multiprocessor of a {gpu.name}", TEXT, bold=True)
+    across, cell, top = 16, 24, 44
+    for slot in range(gpu.max_warps_per_sm):
+        x, y = 20 + slot % across * (cell + 2), top + slot // across * (cell + 2)
+        shade = (BLUE, SKY)[slot // num_warps % 2] if slot < held.warps_per_sm else CARD
+        d.rect(x, y, cell, cell, shade, GREY if shade == CARD else BLUE, 1)
+    programs = "program" if held.programs_per_sm == 1 else "programs"
+    words = (
+        f"{held.warps_per_sm} of {gpu.max_warps_per_sm} warp slots: "
+        f"{held.programs_per_sm} {programs} of {num_warps}"
+    )
+    d.text(20, top + 4 * (cell + 2) + 20, words, SMALL + 0.5)
+    shades = "neighbouring programs in two shades; an empty slot hides no latency"
+    d.text(20, top + 4 * (cell + 2) + 40, shades, SMALL, fill=MUTED)
+    left = 470
+    limits = {"warps": "warp slots", "programs": "the number of programs"}
+    facts = [
+        ("registers a thread", f"{registers} of 255"),
+        ("spilled a thread", f"{spilled} bytes" if spilled else "nothing"),
+        ("shared memory", quantity(shared, "B")),
+        ("occupancy", f"{held.share:.0%}"),
+        ("limited by", limits.get(held.limited_by, held.limited_by)),
+    ]
+    for i, (name, value) in enumerate(facts):
+        alarm = (name == "spilled a thread" and spilled) or (name == "occupancy" and not held.programs_per_sm)
+        d.text(left, top + 14 + 36 * i, name, SMALL, fill=MUTED)
+        d.text(left, top + 31 + 36 * i, value, TEXT + 1, bold=True, fill="#a33c00" if alarm else INK)
+    spills = f"{spilled} bytes a thread spilled" if spilled else "nothing spilled"
+    alt = (
+        f"{title or gpu.name}: {registers} registers a thread, {spills}, {words}; "
+        f"occupancy {held.share:.0%}, limited by {held.limited_by}."
+    )
+    return Picture(d.svg(alt), alt)
+
+
 # ----------------------------------------------------------------------------------------------------------
 
 
@@ -817,7 +874,8 @@ def _subscript(i: int) -> str:
     return str(i).translate(str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉"))
 
 
-def _short(value: float) -> str:
+def short(value: float) -> str:
+    """A score as a label: up to five digits, ∞ and −∞."""
     if math.isinf(value):
         return "−∞" if value < 0 else "∞"
     return f"{value:.5g}".replace("-", "−")

@@ -15,6 +15,7 @@ from course_kernels.lab import compiling, isolation, sandbox
 from course_kernels.lab.meter import Tweaks
 from course_kernels.lab.sandbox import Case, decode, encode
 
+NOTHING = {"compiled": [], "error": ""}
 SECONDS = 15  # for one run of the learner's code over all cases; a right answer takes well under one
 
 
@@ -35,7 +36,11 @@ class Finding(Exception):
     status: str = "fail"
 
     def __str__(self) -> str:
-        return "\n".join(part for part in (self.what, self.case, self.why, self.next) if part)
+        return "\n".join(part for part in self.parts().values() if part)
+
+    def parts(self) -> dict:
+        """The text in its parts, in the order in which they are read."""
+        return {"what": self.what, "case": self.case, "why": self.why, "next": self.next}
 
 
 @dataclass
@@ -47,6 +52,10 @@ class Report:
     parts: dict = field(default_factory=dict)
     earned: list = field(default_factory=list)
     printed: str = ""
+    how: str = "Run in the interpreter on small inputs"
+    lesson: str = ""
+    has_kernel: bool = False
+    runs_on_gpu: bool = False
 
 
 class Result:
@@ -161,6 +170,19 @@ TRANSLATIONS = (
 )
 
 
+def compile_exercise(name: str, path: str) -> dict:
+    """A job for the compiling server: {"status", "mistake", "parts", "compiled"} of the file's kernels."""
+    from course_kernels.lab import specs
+
+    exercise = specs.get(name)
+    calls = list(exercise.compile_calls)
+    report = compiling.compile_file(path, exercise.entry, calls, exercise.adapt_name) if calls else NOTHING
+    finding = compile_findings(report)
+    if finding is None:
+        return {"status": "pass", "mistake": None, "parts": {}, "compiled": report["compiled"]}
+    return {"status": "fail", "mistake": finding.mistake, "parts": finding.parts(), "compiled": []}
+
+
 def judge_file(name: str, path: str, seed: int, seconds: float = SECONDS) -> dict:
     """A job for the interpreting server: judge the file as an answer to the exercise; see `Report`."""
     from course_kernels.lab import specs, stubs
@@ -177,10 +199,20 @@ def judge_file(name: str, path: str, seed: int, seconds: float = SECONDS) -> dic
             raise Finding("todo", f"{name} is not done yet.", next=exercise.brief, status="todo")
         earned = exercise.judge(session)
     except Finding as finding:
-        parts = {key: getattr(finding, key) for key in ("what", "case", "why", "next")}
-        mistake = None if finding.status == "todo" else finding.mistake
-        return vars(Report(finding.status, mistake, parts, printed=session.printed))
-    return vars(Report("pass", earned=earned, printed=session.printed))
+        report = Report(finding.status, finding.mistake, finding.parts(), printed=session.printed)
+        report.mistake = None if finding.status == "todo" else finding.mistake
+        return vars(report)
+    return vars(
+        Report(
+            "pass",
+            earned=earned,
+            printed=session.printed,
+            how=exercise.how,
+            lesson=exercise.lesson,
+            has_kernel=bool(exercise.compile_calls),
+            runs_on_gpu=bool(exercise.gpu_shapes),
+        )
+    )
 
 
 # What can be wrong whatever the exercise

@@ -8,6 +8,7 @@ none means interpreted. A value of TRITON_INTERPRET that is already set wins.
 import os
 import sys
 
+DRIVER_FILES = ("/dev/nvidiactl", "/dev/dxg")  # NVIDIA's driver on Linux, and the GPU in WSL
 NO_TRITON = (
     "Triton is not installed here, and this course needs it. It is published for Linux: on Windows use WSL, "
     "on a Mac open the notebooks on Colab; on Linux run `make lab` once, or `pip install triton`. "
@@ -39,6 +40,8 @@ def settle() -> None:
 
 def gpu_available() -> bool:
     """True if PyTorch can use an NVIDIA GPU here."""
+    if not any(os.path.exists(path) for path in DRIVER_FILES):
+        return False  # and PyTorch, which takes a second to import, need not be asked
     import torch
 
     return torch.cuda.is_available()

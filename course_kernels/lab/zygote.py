@@ -22,7 +22,7 @@ from pathlib import Path
 MODES = {"interpret": "1", "compile": "0"}
 PRELOAD = {
     "interpret": ("torch", "numpy", "triton.runtime.interpreter", "course_kernels.lab.judge"),
-    "compile": ("torch", "numpy", "triton.compiler", "triton.backends.nvidia.compiler", "course_kernels.lab.compiling"),
+    "compile": ("torch", "numpy", "triton.compiler", "triton.backends.nvidia.compiler", "course_kernels.lab.judge"),
 }
 _servers: dict[str, "Server"] = {}
 _lock = threading.Lock()
@@ -128,6 +128,10 @@ def serve(mode: str, control: socket.socket) -> None:
     import torch
 
     torch.set_num_threads(1)  # no thread pool may exist in a process that forks
+    if mode == "compile":
+        from course_kernels.lab.compiling import warm_up
+
+        warm_up()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children are reaped by the kernel
     while True:
         head, fds, _, _ = socket.recv_fds(control, 8, 1)
@@ -159,7 +163,10 @@ def _run(job: dict, fd: int) -> int:
         answer = {"error": f"The checker itself failed ({type(error).__name__}: {error}). Please report this."}
     data = json.dumps(answer).encode()
     with socket.socket(fileno=fd) as connection:
-        connection.sendall(struct.pack("<Q", len(data)) + data)
+        try:
+            connection.sendall(struct.pack("<Q", len(data)) + data)
+        except OSError:  # whoever asked no longer wants to know
+            return 1
     return 0
 
 

@@ -27,6 +27,7 @@ class Exercise:
     brief: str
     hints: tuple[Hint, Hint, Hint]
     lesson: str
+    how = "Run in the interpreter on small inputs"
     adapt = None
     adapt_name: str | None = None  # the same as "module:function", for the compile worker
     compile_calls: tuple[dict, ...] = ()  # shapes to compile for; empty: nothing to compile

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from packaging.markers import default_environment
 from packaging.requirements import Requirement
 
 import readme_figures
+from course_kernels.lab import cli
 from stored import ROOT, edited_exercises, git, stored_files
 
 if sys.version_info >= (3, 11):
@@ -124,6 +126,17 @@ def code(page: str) -> str:
     if not page.endswith(".md"):
         return re.sub(r"(?m)^\s*#.*", "", text)
     return "\n".join(re.findall(r"```.*?```|`[^`\n]+`", text, re.DOTALL))
+
+
+def test_every_lab_command_that_is_written_somewhere_is_understood():
+    parser = cli._parser()
+    written = re.findall(
+        r"python -m course_kernels\.lab (\w[^#`\n]*)", "\n".join(map(code, [*PAGES, "Makefile"]))
+    )
+    assert len(written) >= 8
+    for command in written:
+        options, rest = parser.parse_known_args(shlex.split(command))
+        assert not rest or options.command == "bench", command
 
 
 def test_continuous_integration_and_hooks_run_files_that_exist():

@@ -79,8 +79,8 @@ QUESTIONS: dict[str, Question] = {
         ),
         strongest=(
             "Five kernels, which I would list with the profiler before I believe it. Two reduce a row to "
-            "one number, three read and write a full matrix, and the two intermediates are allocated only "
-            "to be read once. The arithmetic would take a small part of that time; the trips take the "
+            "one number, three read and write a full matrix, and the two matrices in between exist only to "
+            "be read again. The arithmetic would take a small part of that time; the trips take the "
             "rest.",
             "Checks instead of recalling, and says which of the trips nobody needs.",
         ),
@@ -223,8 +223,8 @@ QUESTIONS: dict[str, Question] = {
             "those from many programs or from many loads a thread. So lower occupancy is not yet lower "
             "bandwidth. I give long rows more warps to keep a thread's share in bounds, and read "
             "registers and spills from the compiler's report. When the row needs the whole register file "
-            "it spills, each spilled value makes the trip that fusion was meant to save, and it is time "
-            "for tiles or several programs a row.",
+            "it spills, spilled values make the trips that fusion was meant to save, and it is time for "
+            "tiles or several programs a row.",
             "Sees occupancy as a means, uses the compiler's figures, and knows the sign to change the "
             "algorithm.",
         ),

@@ -290,14 +290,14 @@ def test_readme_names_every_notebook():
 
 @pytest.fixture
 def copy(tmp_path) -> Path:
-    """A small git repository with the project's scripts, one notebook and one exercise."""
+    """A small git repository with the project's set-up and lint, one notebook and one exercise."""
     folder = tmp_path / "a course"  # a path with a space, as people have
     folder.mkdir()
-    shutil.copytree(ROOT / "scripts", folder / "scripts")
-    for name in ("pyproject.toml", "constraints.txt", "constraints-colab.txt"):
-        shutil.copy(ROOT / name, folder)
-    (folder / "notebooks").mkdir()
-    (folder / "exercises").mkdir()
+    for name in ("scripts", "notebooks", "exercises"):
+        (folder / name).mkdir()
+    versions = ("pyproject.toml", "constraints.txt", "constraints-colab.txt")
+    for name in (*versions, "scripts/setup.sh", "scripts/lint.py"):
+        shutil.copy(ROOT / name, folder / name)
     (folder / "exercises" / "one.py").write_text("...\n")
     write_notebook(folder, "x = 1", outputs=[])
     git("init", "-q", cwd=folder)

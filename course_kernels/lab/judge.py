@@ -127,16 +127,12 @@ class Session:
                 status="error",
             )
         if outcome.kind == "exit":
-            raise Finding(
-                "exit",
-                f"Your code ended the Python process (exit code {outcome.code}) before it returned a result.",
-                case,
-                next="Remove exit(), quit() or os._exit() from the file.",
-                status="error",
-            )
+            raise Finding(*EXIT, case, next=EXIT_ADVICE, status="error")
         raise Finding("exception", f"The check could not run your file: {outcome.value}", case, status="error")
 
 
+EXIT = ("exit", "Your code ended the Python process before it returned a result.")
+EXIT_ADVICE = "Remove exit(), quit() or os._exit() from the file."
 MEMORY = (
     "memory",
     f"Your code asked for more memory than a check allows ({isolation.MEMORY_BYTES >> 30} GB).",
@@ -253,6 +249,8 @@ def check_error(result: Result, case: Case | None, exercise) -> None:
         raise Finding(
             "syntax_error", f"Python cannot read the file: {error['text']}.", f"At {line}.", status="error"
         )
+    if error["type"] == "SystemExit":
+        raise Finding(*EXIT, f"At {line}. {where}".strip(), next=EXIT_ADVICE, status="error")
     if error["type"] == "MemoryError" or "can't allocate memory" in error["text"]:
         raise Finding(*MEMORY, case=f"At {line}. {where}".strip(), status="error")
     for phrase, mistake, what, advice in TRANSLATIONS:

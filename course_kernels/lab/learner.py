@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from course_kernels.lab.files import root, write_atomically
 
-FILE = ".progress.json"
+FILE = "exercises/.progress.json"
 ATTEMPTS_BEFORE_SOLUTION = 3
 EMPTY = {"attempts": 0, "hints": 0, "passed": None}
 
@@ -21,7 +21,7 @@ def read() -> dict:
     except FileNotFoundError:
         return {}
     except (ValueError, KeyError, TypeError, AttributeError, UnicodeDecodeError):
-        aside = path.with_name(f"{FILE}.damaged-{time.time_ns()}")
+        aside = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
         path.rename(aside)
         return {}
 

@@ -28,3 +28,13 @@ def write(folder, name, kind, title):
     path = Path(folder) / f"{kind}-{''.join(c if c.isalnum() else '_' for c in title)}.py"
     path.write_text(text)
     return str(path)
+
+
+def titles(name, kind):
+    """The titles of an exercise's kept answers of a kind: "wrong" or "right"."""
+    return list(getattr(answers(name), kind.upper()))
+
+
+def expected(name, title):
+    """The mistake that a wrong answer must be told."""
+    return answers(name).WRONG[title][0]

@@ -1,0 +1,104 @@
+"""Every kept answer gets its verdict: wrong ones are refused by the name of their mistake, right ones pass.
+
+Each run draws fresh random inputs. ANSWER_SEEDS=50 judges every answer on fifty seeds; fused_softmax, the course's
+first real kernel, always gets twenty.
+"""
+
+import os
+import secrets
+
+import pytest
+
+from course_kernels.lab import checking, specs, zygote
+from tests.answers import tools
+
+SEEDS = int(os.environ.get("ANSWER_SEEDS", "1"))
+WRONG = [(name, title) for name in specs.names() for title in tools.titles(name, "wrong")]
+RIGHT = [(name, title) for name in specs.names() for title in tools.titles(name, "right")]
+SLOW = {"timeout"}  # judged once, whatever the number of seeds
+
+
+def seeds(count):
+    return [secrets.randbits(32) for _ in range(count)]
+
+
+def label(value):
+    return str(value)
+
+
+@pytest.mark.versions
+@pytest.mark.parametrize(("name", "title"), WRONG, ids=label)
+def test_a_wrong_answer_is_refused_by_name(name, title, tmp_path):
+    path = tools.write(tmp_path, name, "wrong", title)
+    expected = tools.expected(name, title)
+    for seed in seeds(1 if expected in SLOW else SEEDS):
+        verdict = checking.judge(name, path, seed)
+        assert verdict.status in ("fail", "error"), f"accepted with seed {seed}"
+        assert verdict.mistake == expected, f"seed {seed}: {verdict.message}"
+        assert len(verdict.parts["what"]) > 20, "a refusal says what is wrong"
+
+
+@pytest.mark.versions
+@pytest.mark.parametrize(("name", "title"), RIGHT, ids=label)
+def test_a_right_answer_passes(name, title, tmp_path):
+    path = tools.write(tmp_path, name, "right", title)
+    for seed in seeds(SEEDS):
+        verdict = checking.judge(name, path, seed)
+        assert verdict.status == "pass", f"seed {seed}: {verdict.message}"
+
+
+@pytest.mark.versions
+@pytest.mark.parametrize("name", specs.names())
+def test_the_solution_passes(name):
+    from course_kernels.lab.files import solution_file
+
+    verdict = checking.judge(name, str(solution_file(name)), secrets.randbits(32))
+    assert verdict.status == "pass", verdict.message
+    assert verdict.earned and verdict.lesson, "a pass says what it earned"
+
+
+@pytest.mark.versions
+@pytest.mark.parametrize("name", specs.names())
+def test_the_stub_is_not_done_yet(name, tmp_path):
+    from course_kernels.lab import stubs
+
+    (tmp_path / "stub.py").write_text(stubs.stub(name))
+    verdict = checking.judge(name, str(tmp_path / "stub.py"), 0)
+    assert (verdict.status, verdict.mistake) == ("todo", None)
+    # Half-way: a stub with a line added is still not done, and is no failure.
+    (tmp_path / "begun.py").write_text(stubs.stub(name) + "\nANSWER = 42\n")
+    begun = checking.judge(name, str(tmp_path / "begun.py"), 0)
+    assert (begun.status, begun.mistake) == ("todo", None), begun.message
+
+
+def _judge_on(name, title, kind, folder, count):
+    """(status, mistake) for each of many seeds, by the judge alone: several times faster than whole checks."""
+    path = tools.write(folder, name, kind, title)
+    jobs = [
+        zygote.submit("interpret", "course_kernels.lab.judge:judge_file", name=name, path=path, seed=seed)
+        for seed in seeds(count)
+    ]
+    reports = [job.result(120) for job in jobs]
+    return {(report["status"], report["mistake"]) for report in reports}
+
+
+# What only the compiler refuses, or what takes long, is judged once above.
+TWENTY = [t for t in tools.titles("fused_softmax", "wrong") if tools.expected("fused_softmax", t) not in SLOW | {"compile"}]
+
+
+@pytest.mark.parametrize("title", TWENTY)
+def test_fused_softmax_wrong_on_twenty_seeds(title, tmp_path):
+    verdicts = _judge_on("fused_softmax", title, "wrong", tmp_path, 20)
+    assert {mistake for _, mistake in verdicts} == {tools.expected("fused_softmax", title)}
+
+
+@pytest.mark.parametrize("title", tools.titles("fused_softmax", "right"))
+def test_fused_softmax_right_on_twenty_seeds(title, tmp_path):
+    assert _judge_on("fused_softmax", title, "right", tmp_path, 20) == {("pass", None)}
+
+
+def test_there_are_enough_answers_and_most_are_named():
+    named = [pair for pair in WRONG if tools.expected(*pair) is not None]
+    assert len(WRONG) >= 80
+    assert len(RIGHT) >= 35
+    assert len(named) >= 0.9 * len(WRONG)

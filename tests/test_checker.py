@@ -1,0 +1,210 @@
+"""The checker itself: nothing a learner writes can take it down, and its outer shape is a contract."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from course_kernels.lab import checking, learner, specs, stubs, zygote
+from course_kernels.lab.files import solution_file
+from stored import ROOT
+from tests.answers import tools
+
+HEAD = "import torch\nimport triton\nimport triton.language as tl\n\n\n"
+
+
+def judge(tmp_path, text, name="fused_softmax"):
+    path = tmp_path / "answer.py"
+    path.write_text(text)
+    return checking.judge(name, str(path), 1)
+
+
+def body(line):
+    return f"{HEAD}def fused_softmax(x):\n    {line}\n    return x\n"
+
+
+@pytest.mark.versions
+@pytest.mark.parametrize(
+    ("line", "mistake"),
+    [
+        ("import time; time.sleep(1000)", "timeout"),
+        ("import ctypes; ctypes.string_at(0)", "crash"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "crash"),
+        ("import os; os._exit(0)", "exit"),
+        ("raise SystemExit(3)", "exit"),
+        ("y = bytearray(10 << 30)", "memory"),
+        ("y = torch.empty(10 << 30, dtype=torch.uint8)", "memory"),
+        ("print('x' * (100 << 20)); raise ValueError('after 100 MB')", "exception"),
+        ("import sys; sys.stdout.close(); sys.stderr.close(); raise ValueError('closed')", "exception"),
+        ("def f(): f()\n    f()", "exception"),
+        ("import subprocess; subprocess.Popen(['sleep', '1000']); raise ValueError('a child')", "exception"),
+        ("import threading; threading.Thread(target=lambda: __import__('time').sleep(99)).start(); 1 / 0", "exception"),
+        ("raise KeyboardInterrupt", "exception"),
+    ],
+)
+def test_what_goes_wrong_ends_in_a_sentence(tmp_path, line, mistake):
+    verdict = judge(tmp_path, body(line))
+    assert (verdict.status, verdict.mistake) == ("error", mistake), verdict.message
+    assert "Traceback" not in verdict.message and "course_kernels/lab" not in verdict.message
+    assert verdict.message.endswith(".") or "`" in verdict.message
+    # And the next check finds everything in order.
+    after = checking.judge("fused_softmax", str(solution_file("fused_softmax")), 1)
+    assert after.status == "pass", after.message
+
+
+def test_an_import_that_ends_the_process(tmp_path):
+    verdict = judge(tmp_path, "import os\nos._exit(1)\n")
+    assert (verdict.status, verdict.mistake) == ("error", "exit")
+    assert "imported" in verdict.message
+
+
+def test_a_file_that_is_not_python(tmp_path):
+    path = tmp_path / "answer.py"
+    path.write_bytes(b"\xff\xfe\x00 not text")
+    assert checking.judge("fused_softmax", str(path), 1).status == "error"
+
+
+def test_prints_are_shown_but_bounded(tmp_path):
+    verdict = judge(tmp_path, body("print('looking at', x.shape)\n    print('y' * 10**6)"))
+    assert "looking at torch.Size" in verdict.printed
+    assert len(verdict.printed) <= 5000
+
+
+def test_fresh_inputs_each_time(tmp_path):
+    text = solution_file("fused_softmax").read_text()
+    seen = tmp_path / "seen.txt"
+    spy = text.replace("    rows, columns = x.shape", f"    open({str(seen)!r}, 'a').write(f'{{x.data_ptr()}}\\n')\n    rows, columns = x.shape")
+    assert judge(tmp_path, spy).status == "pass"
+    assert len(seen.read_text().split()) >= 8
+
+
+def test_host_code_sees_no_data(tmp_path):
+    """Outside a launch the input's memory holds decoys, so that host code cannot compute the result."""
+    text = HEAD + (
+        "from ctypes import *\n\n\ndef fused_softmax(x):\n"
+        "    n = x.numel()\n    a = (c_float * n).from_address(x.data_ptr())\n"
+        "    raise ValueError(f'saw {list(a[:3])}')\n"
+    )
+    one, other = judge(tmp_path, text).message, judge(tmp_path, text).message
+    assert "saw" in one and one == other  # the same seed: decoys, but reproducible
+
+
+def test_an_unknown_exercise_is_named():
+    with pytest.raises(KeyError, match="fused_softmax"):
+        checking.check("no_such_exercise")
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        checking.check("fused_softmax", file=str(tmp_path / "none.py"))
+
+
+def test_a_missing_exercise_is_not_done_yet(tmp_path):
+    verdict = checking.judge("fused_softmax", str(tmp_path / "none.py"), 1)
+    assert verdict.status == "todo"
+
+
+def test_the_message_has_its_parts_in_order(tmp_path):
+    path = tools.write(tmp_path, "fused_softmax", "wrong", "padding with 0")
+    verdict = checking.judge("fused_softmax", path, 1)
+    what, case, why, after = (verdict.parts[key] for key in ("what", "case", "why", "next"))
+    assert verdict.message.index(what) < verdict.message.index(case) < verdict.message.index(why)
+    assert verdict.message.index(why) < verdict.message.index(after)
+    assert "expected" in case and "got" in case and "Proven" in why
+    assert what in verdict.plain() and "Not yet" in verdict.html()
+
+
+def test_the_servers_start_again_when_they_died():
+    server = zygote.start("interpret")
+    server.process.kill()
+    server.process.wait()
+    assert checking.judge("fused_softmax", str(solution_file("fused_softmax")), 1).status == "pass"
+
+
+def shell(*arguments, cwd=ROOT):
+    command = [sys.executable, "-m", "course_kernels.lab", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd)
+
+
+@pytest.mark.versions
+def test_check_from_the_shell(tmp_path):
+    passed = shell("check", "fused_softmax", "--file", str(solution_file("fused_softmax")), "--json")
+    answer = json.loads(passed.stdout)
+    assert passed.returncode == 0
+    assert list(answer) == ["exercise", "status", "mistake", "message", "seconds"]
+    assert (answer["exercise"], answer["status"], answer["mistake"]) == ("fused_softmax", "pass", None)
+
+    wrong = tools.write(tmp_path, "fused_softmax", "wrong", "no maximum")
+    failed = shell("check", "fused_softmax", "--file", wrong, "--json")
+    assert failed.returncode == 1
+    assert json.loads(failed.stdout)["mistake"] == "no_maximum"
+
+    (tmp_path / "stub.py").write_text(stubs.stub("fused_softmax"))
+    todo = shell("check", "fused_softmax", "--file", str(tmp_path / "stub.py"), "--json")
+    assert todo.returncode == 1 and json.loads(todo.stdout)["status"] == "todo"
+
+    for misuse in (["check", "nothing"], ["check", "fused_softmax", "--file", "no/such/file.py"], ["check"], ["nonsense"]):
+        refused = shell(*misuse)
+        assert refused.returncode == 2, misuse
+        assert refused.stderr and "Traceback" not in refused.stderr
+
+
+def test_list_and_doctor_from_the_shell():
+    rows = json.loads(shell("list", "--json").stdout)
+    assert [row["exercise"] for row in rows] == list(specs.names())
+    doctor = shell("doctor", "--json")
+    assert doctor.returncode == 0, doctor.stdout
+    assert all(finding["ok"] for finding in json.loads(doctor.stdout))
+
+
+@pytest.fixture
+def course(tmp_path, monkeypatch):
+    """A folder that counts as a checkout, with this one's solutions."""
+    (tmp_path / "exercises").mkdir()
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "solutions").symlink_to(ROOT / "solutions")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_hints_progress_and_the_solution(course):
+    assert "opens after a pass, or after 3 more" in checking.solution("fused_softmax").plain()
+    assert "tl.max" in checking.solution("fused_softmax", anyway=True).plain()
+    assert checking.hint("fused_softmax").plain().startswith("1. If")
+    assert "2. If" in checking.hint("fused_softmax").plain()
+    (course / "exercises" / "fused_softmax.py").write_text(tools.wrong_text("fused_softmax", "no maximum"))
+    for _ in range(3):
+        assert checking.check("fused_softmax").status == "fail"
+    assert "tl.max" in checking.solution("fused_softmax").plain()
+    (course / "exercises" / "fused_softmax.py").write_text(stubs.solution_text("fused_softmax"))
+    assert checking.check("fused_softmax").status == "pass"
+    state = learner.of("fused_softmax")
+    assert (state["attempts"], state["hints"]) == (4, 2) and state["passed"]
+    assert "copy_rows" in learner.progress().plain()
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"exercises": 3}', '{"exercises": {"a": 1}}', "\x00\xff"])
+def test_a_damaged_progress_file_is_set_aside(course, damage):
+    file = course / learner.FILE
+    file.write_text(damage, encoding="latin-1")
+    assert learner.of("fused_softmax") == learner.EMPTY
+    learner.note_attempt("fused_softmax", "fail")
+    assert learner.of("fused_softmax")["attempts"] == 1
+    assert [p.read_text(encoding="latin-1") for p in file.parent.glob("*.damaged-*")] == [damage]
+
+
+def test_a_stub_that_was_checked_is_no_attempt(course):
+    (course / "exercises" / "fused_softmax.py").write_text(stubs.stub("fused_softmax"))
+    assert checking.check("fused_softmax").status == "todo"
+    assert learner.of("fused_softmax")["attempts"] == 0
+
+
+def test_a_check_waits_for_nothing_it_does_not_need(tmp_path):
+    """A check of a stub neither compiles nor runs it."""
+    (tmp_path / "stub.py").write_text(stubs.stub("fused_softmax"))
+    checking.judge("fused_softmax", str(tmp_path / "stub.py"), 1)
+    started = time.monotonic()
+    checking.judge("fused_softmax", str(tmp_path / "stub.py"), 1)
+    assert time.monotonic() - started < 20  # far above what it takes: only a hang would reach it

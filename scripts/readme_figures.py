@@ -5,7 +5,7 @@ python scripts/readme_figures.py
 
 from pathlib import Path
 
-from course_kernels.lab.recorded import recorded
+from course_kernels.lab.results import recorded
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 START, END = "<!-- figures: written by scripts/readme_figures.py -->\n", "<!-- end of figures -->"

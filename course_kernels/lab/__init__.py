@@ -23,7 +23,7 @@ _HOMES = {
     "Picture": "picture",
     "predict": "lesson",
     "progress": "learner",
-    "recorded": "recorded",
+    "recorded": "results",
     "show": "lesson",
     "solution": "checking",
     "Table": "picture",

@@ -34,8 +34,9 @@ from .drawing import (
     text_width,
     ticks,
 )
-from .gpus import GPU, GPUS, SHOWN, as_gpu, occupancy
+from .gpus import GPU, GPUS, SHOWN, as_gpu, find_gpu, occupancy
 from .picture import Picture, Table
+from .results import recorded
 
 WIDTH = 680
 ITEMSIZE = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
@@ -285,6 +286,35 @@ def bandwidth_curve(
         + source
     )  # fmt: skip
     return Picture(d.svg(alt), alt)
+
+
+def bandwidth(
+    kernels: Sequence[str] | None = None,
+    dtype: str = "float32",
+    table: str = "large",
+    records: Sequence | None = None,
+    source: str = "",
+    at: int | None = None,
+) -> Picture:
+    """The recorded bandwidth of these kernels against width, with the regions of the GPU it was recorded on.
+
+    table: a family of shapes, as in `recorded`. records and source: results of your own in place of recorded
+    ones. at: a width to mark.
+    """
+    if records is not None:
+        return bandwidth_curve(records, kernels, source, at=at)
+    found = recorded(dtype=dtype, table=table)
+    marks = []
+    gpu = find_gpu(found.run.gpu)
+    if gpu and found and table != "few rows":
+        rows = {r.columns: r.rows for r in found}
+        elements = max(r.rows * r.columns for r in found)
+
+        def rows_at(columns):
+            return rows.get(columns) or (4096 if table == "4096 rows" else max(elements // columns, 1))
+
+        marks = regions(rows_at, min(rows), max(rows), dtype, gpu)
+    return bandwidth_curve(found, kernels, found.source, marks, at, joined=table != "few rows")
 
 
 def _one_past(record, points) -> bool:

@@ -7,11 +7,14 @@ twin, the same picture and table, which is what nbconvert, a saved page and a fr
 
 from __future__ import annotations
 
+import inspect
+import linecache
 import math
 import re
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from html import escape
 
 from . import figures
@@ -19,7 +22,7 @@ from .drawing import count, quantity
 from .gpus import GPUS, MAX_WARPS_PER_PROGRAM, SHOWN, find_gpu
 from .lesson import as_number
 from .picture import CARD_STYLE, Display, Picture, Prose, Stack, Table
-from .recorded import TABLES, Record, recorded
+from .results import TABLES, Record, recorded
 
 VIEW = "application/vnd.jupyter.widget-view+json"
 DTYPES = ("float32", "float16", "bfloat16")
@@ -124,21 +127,37 @@ def _list(w, description, options, value):
 
 # Bandwidth against width -----------------------------------------------------------------------------------
 
+# Every live point of this process, and the texts that a learner's name has stood for: the points of an
+# earlier version stay when the kernel changes, so that the change shows.
+_live: dict[tuple, Record] = {}
+_texts: dict[str, list] = {}
+
+
+def _version(name: str, function: Callable) -> str:
+    """fused_softmax, and fused_softmax #2, #3 … once its text has changed."""
+    texts = _texts.setdefault(name, [])
+    text = _text_of(function)
+    if text not in texts:
+        texts.append(text)
+    number = texts.index(text) + 1
+    return name if number == 1 else f"{name} #{number}"
+
+
+def _text_of(function: Callable):
+    """The text of the file or cell that holds the function and its kernel; itself if it has none."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    lines = linecache.getlines(code.co_filename) if code else []
+    return "".join(lines) or function
+
 
 class Explorer(Interactive):
     """The width explorer: see `explore`."""
 
-    def __init__(
-        self, yours: Mapping[str, Callable] | None = None, measure: Callable | None = None, **values
-    ):
+    def __init__(self, yours: Callable[[], Mapping] | None = None, measure: Callable | None = None, **values):
         super().__init__(**{"columns": 4096, "dtype": "float32", "shapes": "large", "gpu": "recorded",
                             "rows": 4096, "hidden": ("liger", "quack"), **values})  # fmt: skip
-        self.yours = dict(yours or {})
+        self.yours = yours or dict  # asked anew before each measurement: name → function
         self.measure = measure
-        self.live: list[Record] = []  # every live point, in the order measured
-        self.versions: dict[
-            str, tuple[Callable, int]
-        ] = {}  # which function a learner's name stood for, and its number
         self.stopping = threading.Event()
         self.lock = threading.Lock()  # one measurement at a time
         self.sweeping: threading.Thread | None = None
@@ -151,7 +170,7 @@ class Explorer(Interactive):
         """(records, where they come from, the GPU whose regions hold) for these values."""
         if self.measure is not None:
             rows_at = self.rows_at(shapes, dtype)
-            here = [r for r in self.live if r.dtype == dtype and r.rows == rows_at(r.columns)]
+            here = [r for r in _live.values() if r.dtype == dtype and r.rows == rows_at(r.columns)]
             return here, f"measured here: {self.gpu_name()}", self.gpu_name()
         found = recorded(dtype=dtype, table=shapes)
         run_gpu = find_gpu(found.run.gpu) or GPUS["H200"]
@@ -193,7 +212,7 @@ class Explorer(Interactive):
 
     def contenders(self) -> list[str]:
         if self.measure is not None:
-            return [*self.kernels(), *self.yours]
+            return [*self.kernels(), *self.yours()]
         return list(dict.fromkeys(r.kernel for r in recorded(dtype=None, table=None)))
 
     def kernels(self) -> list[str]:
@@ -332,14 +351,14 @@ class Explorer(Interactive):
         """Measure every visible contender at one width; a failure is said, and the others go on."""
         dtype, problems = self.values["dtype"], []
         rows = self.rows_at(self.values["shapes"], dtype)(columns)
-        names = [n for n in self.contenders() if n not in self.values["hidden"]]
+        own = self.yours()
+        names = [n for n in [*self.kernels(), *own] if n not in self.values["hidden"]]
         with self.lock:
             for name in names:
                 if self.stopping.is_set():
                     return
-                function, label = self.yours.get(name), name
-                if function is not None:
-                    label = self._label(name, function)
+                function = own.get(name)
+                label = name if function is None else _version(name, function)
                 try:
                     measured = self.measure(function or name, rows, columns, dtype, seconds / len(names))
                 except (
@@ -348,19 +367,10 @@ class Explorer(Interactive):
                     problems.append(f"{label}: {str(problem).splitlines()[0] if str(problem) else problem!r}")
                     continue
                 point = replace(measured, kernel=label, rows=rows, columns=columns, dtype=dtype)
-                same = (label, rows, columns, dtype)
-                self.live = [r for r in self.live if (r.kernel, r.rows, r.columns, r.dtype) != same] + [point]
+                _live[label, rows, columns, dtype] = point
         if self._box is not None:
             said = escape("; ".join(problems))
             self._status.value = f'<span role="status" style="padding-left:8px">{said}</span>'
-
-    def _label(self, name: str, function: Callable) -> str:
-        """The name of this version of a learner's kernel. Points of earlier ones stay, so a change shows."""
-        known, number = self.versions.get(name, (None, 0))
-        if known is not function:
-            number += 1
-            self.versions[name] = (function, number)
-        return name if number == 1 else f"{name} #{number}"
 
     def sweep(self, wait: bool = False) -> None:
         """Measure at every width, in a thread, so that the page goes on and Stop is heard."""
@@ -403,7 +413,10 @@ def explore(*yours, live: bool | None = None, measure: Callable | None = None, *
     """
     if measure is None and live is not False and _on_gpu():
         measure = _bench_measure
-    own = {**(_passed() if measure is not None else {}), **{f.__name__: f for f in yours}}
+
+    def own():
+        return {**(_passed() if measure is _bench_measure else {}), **{f.__name__: f for f in yours}}
+
     return Explorer(own, measure, **values)
 
 
@@ -420,14 +433,22 @@ def _bench_measure(kernel, rows, columns, dtype, seconds) -> Record:
 
 
 def _passed() -> dict[str, Callable]:
-    """The learner's own kernels, of the exercises that have passed."""
-    try:
-        from .files import passed_entries
-    except ImportError:
-        return {}
-    return {
-        name: entry for name, entry in passed_entries().items() if name in ("fused_softmax", "tiled_softmax")
-    }
+    """The learner's own kernels as their files are now, of the exercises that have passed."""
+    from . import learner
+    from .files import exercise_file
+    from .sandbox import load_entry
+
+    found = {}
+    for name in ("fused_softmax", "tiled_softmax"):
+        path = exercise_file(name)
+        if path.exists() and learner.of(name)["passed"]:
+            found[name] = _load(str(path), path.read_text(encoding="utf-8"), name, load_entry)
+    return found
+
+
+@lru_cache(maxsize=32)
+def _load(path, text, name, load_entry):
+    return load_entry(path, name)  # once for each text, so that an unchanged kernel is compiled once
 
 
 # Traffic ---------------------------------------------------------------------------------------------------
@@ -472,12 +493,20 @@ def traffic_bars(
 class OccupancyExplorer(Interactive):
     """Registers, spills and occupancy of the fused kernel: see `occupancy_explorer`."""
 
+    MOST_A_THREAD = 256  # values; past the register file already, and the compiler slows down fast
+
     def __init__(self, compiled: Callable | None = None, **values):
         super().__init__(**values)
         self.compiled = compiled or _compiled_fused_row
         self._cache: dict = {}
 
     def draw(self, block, warps, gpu) -> list[Display]:
+        per_thread = max(block // (warps * 32), 1)
+        if per_thread > self.MOST_A_THREAD:
+            raise ValueError(
+                f"{per_thread:,} values a thread take the compiler minutes, to no good end. "
+                f"Take more warps, or a smaller BLOCK: up to {self.MOST_A_THREAD} values a thread."
+            )
         if (block, warps) not in self._cache:
             if self._box is not None:
                 self._problem.value = '<p role="status" style="margin:4px 0">Compiling …</p>'
@@ -486,7 +515,6 @@ class OccupancyExplorer(Interactive):
         here = results.get(gpu)
         if here is None or here.get("error"):
             raise ValueError((here or {}).get("error") or f"The compiler gave no result for {gpu}.")
-        per_thread = max(block // (warps * 32), 1)
         title = f"BLOCK = {block:,}, {warps} warps on {gpu}: {per_thread} values a thread"
         picture = figures.multiprocessor(
             gpu, here["registers"], here["spilled"], here["shared"], warps, title
@@ -545,14 +573,16 @@ def occupancy_explorer(
 
 
 def _compiled_fused_row(block: int, warps: int) -> dict[str, dict]:
-    from course_kernels.lab import compile_report
+    from .report import compile_report
 
-    report = compile_report("fused_row", x_shape=(1, block), num_warps=warps)
+    report = compile_report("fused_row", x_shape=(4, block), block=block, num_warps=warps)
+    if not report.rows:
+        raise ValueError(report.error or "The compiler gave no result.")
     return {
-        r.gpu: {"error": r.error}
-        if r.error and not r.registers
-        else {"registers": r.registers, "spilled": r.stack, "shared": r.shared}
-        for r in report
+        row["gpu"]: {"registers": row["registers"], "spilled": row["stack"], "shared": row["shared"]}
+        if row["registers"]
+        else {"error": row["error"]}
+        for row in report.rows
     }
 
 

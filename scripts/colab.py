@@ -1,4 +1,5 @@
-"""Run by the set-up cell on Colab: install the Triton that pairs with the torch that is there, if there is none.
+"""Run by the set-up cell on Colab: install the Triton that pairs with the torch that is there, if there is
+none.
 
 Colab's GPU runtime has both. Its CPU runtime has torch alone. Nothing else is installed or changed.
 """

@@ -1,4 +1,5 @@
-"""Make the stubs in exercises/ and in the notebooks' %%exercise cells from solutions/, after a solution was changed.
+"""Make the stubs in exercises/ and in the notebooks' %%exercise cells from solutions/, after a solution was
+changed.
 
 For contributors. It replaces what stands there: do not run it over answers of your own.
 """

@@ -1,7 +1,7 @@
 """Every kept answer gets its verdict: wrong ones are refused by the name of their mistake, right ones pass.
 
-Each run draws fresh random inputs. ANSWER_SEEDS=50 judges every answer on fifty seeds; fused_softmax, the course's
-first real kernel, always gets twenty.
+Each run draws fresh random inputs. ANSWER_SEEDS=50 judges every answer on fifty seeds; fused_softmax, the
+course's first real kernel, always gets twenty.
 """
 
 import os
@@ -72,7 +72,9 @@ def test_the_stub_is_not_done_yet(name, tmp_path):
 
 
 def _judge_on(name, title, kind, folder, count):
-    """(status, mistake) for each of many seeds, by the judge alone: several times faster than whole checks."""
+    """(status, mistake) for each of many seeds, by the judge alone: several times faster than whole
+    checks.
+    """
     path = tools.write(folder, name, kind, title)
     jobs = [
         zygote.submit("interpret", "course_kernels.lab.judge:judge_file", name=name, path=path, seed=seed)
@@ -83,7 +85,11 @@ def _judge_on(name, title, kind, folder, count):
 
 
 # What only the compiler refuses, or what takes long, is judged once above.
-TWENTY = [t for t in tools.titles("fused_softmax", "wrong") if tools.expected("fused_softmax", t) not in SLOW | {"compile"}]
+TWENTY = [
+    t
+    for t in tools.titles("fused_softmax", "wrong")
+    if tools.expected("fused_softmax", t) not in SLOW | {"compile"}
+]
 
 
 @pytest.mark.parametrize("title", TWENTY)

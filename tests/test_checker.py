@@ -40,7 +40,10 @@ def body(line):
         ("import sys; sys.stdout.close(); sys.stderr.close(); raise ValueError('closed')", "exception"),
         ("def f(): f()\n    f()", "exception"),
         ("import subprocess; subprocess.Popen(['sleep', '1000']); raise ValueError('a child')", "exception"),
-        ("import threading; threading.Thread(target=lambda: __import__('time').sleep(99)).start(); 1 / 0", "exception"),
+        (
+            "import threading; threading.Thread(target=lambda: __import__('time').sleep(99)).start(); 1 / 0",
+            "exception",
+        ),
         ("raise KeyboardInterrupt", "exception"),
     ],
 )
@@ -75,7 +78,10 @@ def test_prints_are_shown_but_bounded(tmp_path):
 def test_fresh_inputs_each_time(tmp_path):
     text = solution_file("fused_softmax").read_text()
     seen = tmp_path / "seen.txt"
-    spy = text.replace("    rows, columns = x.shape", f"    open({str(seen)!r}, 'a').write(f'{{x.data_ptr()}}\\n')\n    rows, columns = x.shape")
+    spy = text.replace(
+        "    rows, columns = x.shape",
+        f"    open({str(seen)!r}, 'a').write(f'{{x.data_ptr()}}\\n')\n    rows, columns = x.shape",
+    )
     assert judge(tmp_path, spy).status == "pass"
     assert len(seen.read_text().split()) >= 8
 
@@ -145,7 +151,12 @@ def test_check_from_the_shell(tmp_path):
     todo = shell("check", "fused_softmax", "--file", str(tmp_path / "stub.py"), "--json")
     assert todo.returncode == 1 and json.loads(todo.stdout)["status"] == "todo"
 
-    for misuse in (["check", "nothing"], ["check", "fused_softmax", "--file", "no/such/file.py"], ["check"], ["nonsense"]):
+    for misuse in (
+        ["check", "nothing"],
+        ["check", "fused_softmax", "--file", "no/such/file.py"],
+        ["check"],
+        ["nonsense"],
+    ):
         refused = shell(*misuse)
         assert refused.returncode == 2, misuse
         assert refused.stderr and "Traceback" not in refused.stderr

@@ -108,7 +108,10 @@ def test_a_kernel_from_a_cell_runs(cell):
     x = torch.randn(3, 10)
     torch.testing.assert_close(cell.shell.names["fused_softmax"](x), torch.softmax(x, dim=1))
     # A second version is the one that runs: the source is read anew.
-    cell("fused_softmax", stubs.solution_text("fused_softmax").replace("numerator / tl.sum", "2 * numerator / tl.sum"))
+    cell(
+        "fused_softmax",
+        stubs.solution_text("fused_softmax").replace("numerator / tl.sum", "2 * numerator / tl.sum"),
+    )
     torch.testing.assert_close(cell.shell.names["fused_softmax"](x), 2 * torch.softmax(x, dim=1))
 
 
@@ -129,13 +132,19 @@ while True:
 
 
 def test_kill_at_any_moment_loses_nothing(cell, monkeypatch):
-    """Saves and progress writes, killed dozens of times: what was saved is there, whole, or in the history."""
+    """Saves and progress writes, killed dozens of times: what was saved is there, whole, or in the
+    history.
+    """
     folder = cell.folder
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     last, rng = 0, random.Random(7)
     for _ in range(25):
         process = subprocess.Popen(
-            [sys.executable, "-c", SAVER, str(last)], stdout=subprocess.PIPE, text=True, env=environment, cwd=folder.parent
+            [sys.executable, "-c", SAVER, str(last)],
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+            cwd=folder.parent,
         )
         assert process.stdout.readline() == "ready\n"
         time.sleep(rng.uniform(0.0, 0.02))
@@ -206,7 +215,9 @@ def test_notebook_cells_are_the_stubs():
                 name = head.split()[1]
                 found.append(name)
                 assert specs.get(name).notebook in path
-                assert body.rstrip("\n") == stubs.stub(name).rstrip("\n"), f"{path}: run scripts/refresh_stubs.py"
+                assert body.rstrip("\n") == stubs.stub(name).rstrip("\n"), (
+                    f"{path}: run scripts/refresh_stubs.py"
+                )
     if found:
         assert sorted(found) == sorted(specs.names()), "every exercise has its cell, once"
 

@@ -1,15 +1,16 @@
-"""The teaching tools around the kernels: the checker, the traffic meter, the compile report, the lesson's parts.
+"""The teaching tools around the kernels: the checker, the traffic meter, the compile report, the lesson's
+parts.
 
     from course_kernels.lab import check, predict, compare, show
 
-Imported in a notebook, it also registers the cell magic `%%exercise NAME` and starts the checker's processes, so
-that they are warm by the time of the first check. Each name is loaded when it is first used.
+Imported in a notebook, it also registers the cell magic `%%exercise NAME` and starts the checker's processes,
+so that they are warm by the time of the first check. Each name is loaded when it is first used.
 """
 
 import importlib
 
 _HOMES = {
-    "bandwidth": "figures",
+    "bandwidth": "curve",
     "check": "checking",
     "compare": "lesson",
     "compile_report": "report",

@@ -1,8 +1,8 @@
 """check("fused_softmax"): judge a learner's file and show what came out.
 
-The way of a check: the file goes to the interpreting server, where the judge runs it on small inputs under the
-meter, and at the same time to the compiling server, where the real compiler takes it. If both are content and
-there is a GPU, it runs there too. Nothing of the learner's is executed in this process.
+The way of a check: the file goes to the interpreting server, where the judge runs it on small inputs under
+the meter, and at the same time to the compiling server, where the real compiler takes it. If both are content
+and there is a GPU, it runs there too. Nothing of the learner's is executed in this process.
 """
 
 import secrets
@@ -63,16 +63,18 @@ class Verdict(Display):
 
     def html(self) -> str:
         color = STATUS_COLORS[self.status]
+        badge = f"background:{color};color:#fff;border-radius:4px;padding:2px 8px;font-weight:bold"
+        words = STATUS_WORDS[self.status]
         body = [
-            f'<p style="margin:4px 0"><span style="background:{color};color:#fff;border-radius:4px;padding:2px 8px;'
-            f'font-weight:bold">{STATUS_WORDS[self.status]}</span> <code>{self.exercise}</code></p>'
+            f'<p style="margin:4px 0"><span style="{badge}">{words}</span> <code>{self.exercise}</code></p>'
         ]
         for key in ("what", "case", "why", "next"):
             if text := self.parts.get(key):
                 weight = "font-weight:bold;" if key == "what" else ""
                 label = {"why": "Why: ", "next": "Next: "}.get(key, "")
                 if "\n" in text:
-                    body.append(f'<pre style="margin:6px 0;white-space:pre-wrap;background:none;color:inherit">{escape(text)}</pre>')
+                    style = "margin:6px 0;white-space:pre-wrap;background:none;color:inherit"
+                    body.append(f'<pre style="{style}">{escape(text)}</pre>')
                 else:
                     label = f"<b>{label}</b>" if label else ""
                     body.append(f'<p style="margin:6px 0;max-width:75ch;{weight}">{label}{escape(text)}</p>')
@@ -80,11 +82,14 @@ class Verdict(Display):
         if self.compiled:
             body.append(self.table().html())
         if self.printed and self.status != "pass":
-            body.append(f"<details><summary>What your code printed</summary><pre>{escape(self.printed[:800])}</pre></details>")
+            printed = escape(self.printed[:800])
+            body.append(f"<details><summary>What your code printed</summary><pre>{printed}</pre></details>")
         if self.lesson:
             body.append(f'<p style="margin:8px 0;max-width:75ch">{escape(self.lesson)}</p>')
         body.append(f'<p style="margin:6px 0;opacity:0.75;font-size:90%">{escape(self.how)}</p>')
-        return f'<div style="border-left:4px solid {color};padding:4px 12px;color:inherit">{"".join(body)}</div>'
+        return (
+            f'<div style="border-left:4px solid {color};padding:4px 12px;color:inherit">{"".join(body)}</div>'
+        )
 
     def table(self) -> Table:
         """Registers, spills and occupancy, a row an architecture."""
@@ -174,7 +179,9 @@ def hint(name: str):
     shown = learner.note_hint(name, len(exercise.hints))
     lines = [f"{i}. If {h.symptom}: {h.text}" for i, h in enumerate(exercise.hints[:shown], 1)]
     left = len(exercise.hints) - shown
-    lines.append(f"({left} more: call hint again.)" if left else f'(No more hints. solution("{name}") comes next.)')
+    lines.append(
+        f"({left} more: call hint again.)" if left else f'(No more hints. solution("{name}") comes next.)'
+    )
     return Prose(*lines)
 
 
@@ -190,7 +197,7 @@ def solution(name: str, anyway: bool = False):
         left = learner.ATTEMPTS_BEFORE_SOLUTION - state["attempts"]
         return Prose(
             f"The solution opens after a pass, or after {left} more attempt{'s' if left > 1 else ''}. "
-            f'hint("{name}") helps until then, and solution("{name}", anyway=True) opens it now: reading is a way to '
-            "learn too."
+            f'hint("{name}") helps until then, and solution("{name}", anyway=True) opens it now: reading is '
+            "a way to learn too."
         )
     return Source(stubs.solution_text(name), f"solutions/{name}.py", 1)

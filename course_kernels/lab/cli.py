@@ -56,7 +56,9 @@ def _parser() -> argparse.ArgumentParser:
     every.add_argument("--json", action="store_true")
     command("bench", _bench, "measure the kernels on a GPU (bench --help)")
     command("stubs", _stubs, "write the stubs that are missing in exercises/")
-    command("doctor", _doctor, "is everything here that the course needs?").add_argument("--json", action="store_true")
+    command("doctor", _doctor, "is everything here that the course needs?").add_argument(
+        "--json", action="store_true"
+    )
     return parser
 
 
@@ -73,7 +75,8 @@ def _list(options, rest) -> int:
 
     if options.json:
         rows = [
-            {"exercise": name, "notebook": specs.get(name).notebook, "brief": specs.get(name).brief} | learner.of(name)
+            {"exercise": name, "notebook": specs.get(name).notebook, "brief": specs.get(name).brief}
+            | learner.of(name)
             for name in specs.names()
         ]
         print(json.dumps(rows, ensure_ascii=False))
@@ -137,7 +140,9 @@ def _stubs(options, rest) -> int:
     from course_kernels.lab import stubs
 
     written = stubs.write_all()
-    print(f"Written: {', '.join(written)}." if written else "Every exercise has its file; nothing was changed.")
+    print(
+        f"Written: {', '.join(written)}." if written else "Every exercise has its file; nothing was changed."
+    )
     return 0
 
 

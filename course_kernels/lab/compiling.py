@@ -1,7 +1,7 @@
 """Compile kernels with the real compiler, with or without a GPU, and read what came out.
 
-Triton's wheel brings ptxas, so a laptop can compile for any NVIDIA GPU. A stand-in driver with one "device" an
-architecture takes the GPU's place; each launch then compiles once for every architecture, with the types,
+Triton's wheel brings ptxas, so a laptop can compile for any NVIDIA GPU. A stand-in driver with one "device"
+an architecture takes the GPU's place; each launch then compiles once for every architecture, with the types,
 alignments and constants of the real call, and runs nothing.
 """
 
@@ -123,7 +123,9 @@ class Recorder:
                 report.occupancy, report.programs_per_sm = held.share, held.programs_per_sm
                 report.limited_by = held.limited_by
                 if not held.programs_per_sm:
-                    report.error = f"A {report.gpu} cannot hold even one program of it: {held.limited_by} run out."
+                    report.error = (
+                        f"A {report.gpu} cannot hold even one program of it: {held.limited_by} run out."
+                    )
         except Exception as error:  # any refusal of the compiler is an answer
             report.error, report.line, report.source = explain(error, function)
         if asdict(report) not in [asdict(c) for c in self.compiled]:
@@ -136,7 +138,9 @@ def resources(cubin: bytes) -> tuple[int, int]:
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
         file.flush()
-        text = subprocess.run([tool, "-res-usage", file.name], capture_output=True, text=True, check=True).stdout
+        text = subprocess.run(
+            [tool, "-res-usage", file.name], capture_output=True, text=True, check=True
+        ).stdout
     found = re.search(r"REG:(\d+) STACK:(\d+)", text)
     return int(found[1]), int(found[2])
 
@@ -156,7 +160,9 @@ def explain(error: Exception, function) -> tuple[str, int | None, str]:
     return re.sub(r"\s+", " ", text).strip()[:400], line, source
 
 
-def compile_file(path: str, entry: str, calls: list[dict], adapt: str | None = None, architectures=None) -> dict:
+def compile_file(
+    path: str, entry: str, calls: list[dict], adapt: str | None = None, architectures=None
+) -> dict:
     """A job for the compile server: call the entry on tensors of these shapes, compiling what it launches.
 
     calls: [{"shape", "dtype", "gap"}]. Returns {"compiled": [Compiled as dict], "error": a sentence or ""}.
@@ -166,7 +172,9 @@ def compile_file(path: str, entry: str, calls: list[dict], adapt: str | None = N
     outcome = isolate(lambda: _compile_calls(path, entry, calls, adapt, architectures), seconds=SECONDS)
     if outcome.kind == "ok":
         return outcome.value
-    what = {"timeout": f"did not end within {SECONDS} seconds", "memory": "ran out of memory"}.get(outcome.kind)
+    what = {"timeout": f"did not end within {SECONDS} seconds", "memory": "ran out of memory"}.get(
+        outcome.kind
+    )
     return {"compiled": [], "error": f"Compiling {what or 'ended early'}. {outcome.value or ''}".strip()}
 
 
@@ -191,7 +199,11 @@ def _compile_calls(path, entry, calls, adapt, architectures) -> dict:
                 recorder.call = f"{' × '.join(map(str, spec['shape']))} {spec['dtype']}"
                 call(function, x) if call else function(x, **spec.get("options", {}))
         except Exception as error:
-            reported = describe(error, path) if path.endswith(".py") else {"text": str(error), "type": "", "line": None}
+            reported = (
+                describe(error, path)
+                if path.endswith(".py")
+                else {"text": str(error), "type": "", "line": None}
+            )
             where = f" (line {reported['line']})" if reported["line"] else ""
             return {
                 "compiled": [asdict(c) for c in recorder.compiled],

@@ -18,7 +18,14 @@ def examine() -> list[dict]:
         _package("numpy", None, "pip install -e . -c constraints.txt"),
     ]
     if all(f["ok"] for f in findings):
-        findings += [_pair(), _numpy_in_memory(), _mode(), _checker("interpret"), _checker("compile"), _write()]
+        findings += [
+            _pair(),
+            _numpy_in_memory(),
+            _mode(),
+            _checker("interpret"),
+            _checker("compile"),
+            _write(),
+        ]
     return findings
 
 
@@ -29,7 +36,9 @@ def _finding(what: str, found: str, ok: bool = True, advice: str = "") -> dict:
 def _python() -> dict:
     ok = sys.version_info >= (3, 10) and sys.platform == "linux"
     found = f"{platform.python_version()} on {platform.system()}"
-    return _finding("Python", found, ok, "The course needs Python 3.10 or newer on Linux (WSL on Windows, or Colab).")
+    return _finding(
+        "Python", found, ok, "The course needs Python 3.10 or newer on Linux (WSL on Windows, or Colab)."
+    )
 
 
 def _version(name: str) -> tuple[int, ...] | None:
@@ -45,7 +54,9 @@ def _package(name: str, between, command: str) -> dict:
         return _finding(name, "not installed", False, f"Install it: {command}")
     if between and not between[0] <= version <= between[1]:
         span = " to ".join(".".join(map(str, v)) for v in between)
-        return _finding(name, metadata.version(name), False, f"The course is tested with {name} {span}: {command}")
+        return _finding(
+            name, metadata.version(name), False, f"The course is tested with {name} {span}: {command}"
+        )
     return _finding(name, metadata.version(name))
 
 
@@ -54,7 +65,9 @@ def _pair() -> dict:
     wanted = PAIRS.get(torch)
     ok = wanted in (None, triton)
     found = f"torch {metadata.version('torch')} with triton {metadata.version('triton')}"
-    advice = f"This torch was built with triton {wanted}; torch.compile may fail. The kernels here do not mind."
+    advice = (
+        f"This torch was built with triton {wanted}; torch.compile may fail. The kernels here do not mind."
+    )
     # Kernels and checks run on every pair; only torch.compile cares. So this is said, and is no failure.
     return _finding("pair", found if ok else f"{found}. {advice}")
 
@@ -65,7 +78,10 @@ def _numpy_in_memory() -> dict:
     on_disk = metadata.version("numpy")
     ok = numpy.__version__ == on_disk
     return _finding(
-        "numpy in memory", numpy.__version__, ok, f"The one on disk is {on_disk}: restart this Python process."
+        "numpy in memory",
+        numpy.__version__,
+        ok,
+        f"The one on disk is {on_disk}: restart this Python process.",
     )
 
 
@@ -105,4 +121,9 @@ def _write() -> dict:
         with tempfile.TemporaryFile(dir=folder):
             return _finding("exercises", "can be written")
     except OSError as error:
-        return _finding("exercises", str(error), False, f"Make {folder} writable, or clone the course where you can write.")
+        return _finding(
+            "exercises",
+            str(error),
+            False,
+            f"Make {folder} writable, or clone the course where you can write.",
+        )

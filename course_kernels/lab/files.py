@@ -7,9 +7,11 @@ from pathlib import Path
 
 
 def root() -> Path:
-    """The checkout: the nearest folder above the current one that holds exercises/ and notebooks/, or the package's own.
+    """The checkout: the nearest folder above the current one that holds exercises/ and notebooks/, or the
+    package's own.
 
-    So a course that was cloned twice, or a student's checkout next to the teacher's, is taken from where one stands.
+    So a course that was cloned twice, or a student's checkout next to the teacher's, is taken from where one
+    stands.
     """
     here = Path.cwd()
     for folder in (here, *here.parents):
@@ -27,7 +29,9 @@ def solution_file(name: str) -> Path:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write text to path so that a reader, or a crash, sees the old file or the new one and nothing between."""
+    """Write text to path so that a reader, or a crash, sees the old file or the new one and nothing
+    between.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

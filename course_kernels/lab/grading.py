@@ -11,7 +11,8 @@ from course_kernels.lab.files import exercise_file
 
 
 def grade(report=lambda verdict: None, seed: int | None = None) -> list[Verdict]:
-    """A verdict for every exercise in the checkout, in the course's order; `report` is called with each as it ends.
+    """A verdict for every exercise in the checkout, in the course's order; `report` is called with each as it
+    ends.
 
     Every file is judged in processes of its own, so none can stop the run or change another's verdict.
     """
@@ -32,14 +33,25 @@ def junit(verdicts: list[Verdict]) -> str:
     errors = sum(v.status == "error" for v in verdicts)
     seconds = sum(v.seconds for v in verdicts)
     suite = ElementTree.Element(
-        "testsuite", name="one-load-one-store", tests=str(len(verdicts)), failures=str(failed), errors=str(errors),
-        time=f"{seconds:.3f}", timestamp=time.strftime("%Y-%m-%dT%H:%M:%S"),
-    )  # fmt: skip
+        "testsuite",
+        name="one-load-one-store",
+        tests=str(len(verdicts)),
+        failures=str(failed),
+        errors=str(errors),
+        time=f"{seconds:.3f}",
+        timestamp=time.strftime("%Y-%m-%dT%H:%M:%S"),
+    )
     for v in verdicts:
-        case = ElementTree.SubElement(suite, "testcase", classname="exercises", name=v.exercise, time=f"{v.seconds:.3f}")
+        case = ElementTree.SubElement(
+            suite, "testcase", classname="exercises", name=v.exercise, time=f"{v.seconds:.3f}"
+        )
         if v.status != "pass":
             tag = "error" if v.status == "error" else "failure"
-            text = "".join(c for c in v.message if c in "\n\t" or c >= " ")  # XML has no other control characters
-            ElementTree.SubElement(case, tag, type=v.mistake or v.status, message=text.split("\n")[0]).text = text
+            text = "".join(
+                c for c in v.message if c in "\n\t" or c >= " "
+            )  # XML has no other control characters
+            ElementTree.SubElement(
+                case, tag, type=v.mistake or v.status, message=text.split("\n")[0]
+            ).text = text
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"

@@ -1,8 +1,8 @@
 """Run a function in a child process that may hang, crash, eat memory or print without end.
 
 The child is forked from a process that has everything imported, so it starts in milliseconds; it has a time
-limit and a memory limit, its own process group, and its prints are kept up to a bound. Whatever happens to it,
-the parent gets an `Outcome`.
+limit and a memory limit, its own process group, and its prints are kept up to a bound. Whatever happens to
+it, the parent gets an `Outcome`.
 """
 
 import ctypes
@@ -134,7 +134,11 @@ def _collect(pid: int, result_fd: int, print_fd: int, started: float, seconds: f
     outcome = Outcome("exit", printed=_text(parts[print_fd]), seconds=time.monotonic() - started)
     try:
         message = json.loads(b"".join(parts[result_fd]))
-        outcome.kind, outcome.value, outcome.code = message["kind"], message.get("value"), message.get("code", 0)
+        outcome.kind, outcome.value, outcome.code = (
+            message["kind"],
+            message.get("value"),
+            message.get("code", 0),
+        )
     except (ValueError, KeyError, TypeError):  # it ended before it could answer
         if os.WIFSIGNALED(status):
             outcome.kind, outcome.code = "signal", os.WTERMSIG(status)

@@ -1,7 +1,7 @@
 """Judge a learner's file: run it on cases, compare with float64, and say what is wrong.
 
-This runs in a process forked for one check. The learner's code runs in children of this process (`Session.run`),
-so it can neither see the expected values nor change the verdict.
+This runs in a process forked for one check. The learner's code runs in children of this process
+(`Session.run`), so it can neither see the expected values nor change the verdict.
 """
 
 import math
@@ -24,8 +24,8 @@ class Finding(Exception):
     """Why an answer does not pass.
 
     mistake: the mistake's name, or None where nothing fits. status: "fail", "error" or "todo".
-    what: what is wrong, in one sentence. case: the smallest case that shows it. why: what was proven or is the
-    likely cause. next: what to try.
+    what: what is wrong, in one sentence. case: the smallest case that shows it. why: what was proven or is
+    the likely cause. next: what to try.
     """
 
     mistake: str | None
@@ -86,7 +86,9 @@ class Session:
         self.printed = ""
 
     def run(self, cases: list[Case], tweaks: Tweaks | None = None) -> list[Result]:
-        """Results for the cases, up to the first that raised. Raises a Finding if the process did not survive."""
+        """Results for the cases, up to the first that raised. Raises a Finding if the process did not
+        survive.
+        """
         sandbox.note[:] = b"\0" * 256
         outcome = isolation.isolate(
             lambda: sandbox.run_cases(self.path, self.entry, cases, tweaks, self.adapt), seconds=self.seconds
@@ -95,7 +97,9 @@ class Session:
         return [Result(message) for message in outcome.value]
 
     def call(self, function):
-        """`function()` in a child under the limits; its JSON value. Raises a Finding if it did not survive."""
+        """`function()` in a child under the limits; its JSON value. Raises a Finding if it did not
+        survive.
+        """
         sandbox.note[:] = b"\0" * 256
         outcome = isolation.isolate(function, seconds=self.seconds)
         self.survived(outcome)
@@ -128,7 +132,9 @@ class Session:
             )
         if outcome.kind == "exit":
             raise Finding(*EXIT, case, next=EXIT_ADVICE, status="error")
-        raise Finding("exception", f"The check could not run your file: {outcome.value}", case, status="error")
+        raise Finding(
+            "exception", f"The check could not run your file: {outcome.value}", case, status="error"
+        )
 
 
 EXIT = ("exit", "Your code ended the Python process before it returned a result.")
@@ -188,9 +194,11 @@ def judge_file(name: str, path: str, seed: int, seconds: float = SECONDS) -> dic
     try:
         if not Path(path).exists():
             raise Finding(
-                "todo", f"{name} has no file yet: {path} does not exist.", status="todo",
-                next=f"Run the exercise's cell in {exercise.notebook}, or `python -m course_kernels.lab stubs`.",
-            )  # fmt: skip
+                "todo",
+                f"{name} has no file yet: {path} does not exist.",
+                next=f"Run its cell in {exercise.notebook}, or `python -m course_kernels.lab stubs`.",
+                status="todo",
+            )
         if stubs.is_stub(name, Path(path).read_text(encoding="utf-8", errors="replace")):
             raise Finding("todo", f"{name} is not done yet.", next=exercise.brief, status="todo")
         earned = exercise.judge(session)
@@ -224,9 +232,11 @@ def check_error(result: Result, case: Case | None, exercise) -> None:
         if refused in ("clone", "copy_", "_to_copy", "contiguous"):
             raise Finding(
                 "copies_input",
-                f"PyTorch made a copy of a tensor{line}: a trip to memory and back that the kernel does not need.",
+                f"PyTorch made a copy of a tensor{line}: a trip to memory and back that the kernel does not "
+                f"need.",
                 where,
-                f"The operation was aten::{refused}, the work behind .contiguous(), .to(), .float() and .clone().",
+                f"The operation was aten::{refused}, the work behind .contiguous(), .to(), .float() and "
+                f".clone().",
                 "Give the kernel the row stride, x.stride(0), and let it load the rows where they are; "
                 "convert a loaded tile with .to(tl.float32).",
             )
@@ -331,12 +341,25 @@ def compile_findings(report: dict) -> Finding | None:
     place = f"Line {first['line']}: `{first['source']}`." if first["line"] else ""
     return Finding(
         "compile",
-        f"The kernel {first['kernel']} gives the right values in the interpreter, but does not compile for {target}.",
+        f"The kernel {first['kernel']} gives the right values in the interpreter, but does not compile for "
+        f"{target}.",
         place or (f"At `{first['source']}`." if first["source"] else ""),
         f"The compiler says: {first['error']}",
-        "The interpreter is Python and forgives what a GPU cannot do: numpy calls, an `if` on a whole tile, a loop "
+        "The interpreter is Python and forgives what a GPU cannot do: numpy calls, an `if` on a whole tile, "
+        "a loop "
         "variable that changes its type.",
     )
 
 
-__all__ = ["Case", "Finding", "Report", "Result", "Session", "Tweaks", "check_error", "encode", "judge_file", "numbers"]
+__all__ = [
+    "Case",
+    "Finding",
+    "Report",
+    "Result",
+    "Session",
+    "Tweaks",
+    "check_error",
+    "encode",
+    "judge_file",
+    "numbers",
+]

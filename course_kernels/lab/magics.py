@@ -1,6 +1,7 @@
 """The cell magic `%%exercise NAME`: the cell is the learner's file.
 
-Running the cell saves it to exercises/NAME.py and imports it. A cell that still holds the stub never replaces an
+Running the cell saves it to exercises/NAME.py and imports it. A cell that still holds the stub never replaces
+an
 answer: the saved answer is loaded instead, and put into the cell.
 """
 
@@ -33,7 +34,9 @@ def exercise(line: str, cell: str) -> None:
 
     name = line.strip()
     if name not in specs.names():
-        _say(f"There is no exercise called {name!r}. There are: {', '.join(specs.names())}. Nothing was saved.")
+        _say(
+            f"There is no exercise called {name!r}. There are: {', '.join(specs.names())}. Nothing was saved."
+        )
         return
     path = exercise_file(name)
     text = cell if cell.endswith("\n") else cell + "\n"
@@ -44,8 +47,10 @@ def exercise(line: str, cell: str) -> None:
         _load(get_ipython(), name, saved, str(path))
         get_ipython().set_next_input(f"%%exercise {name}\n{saved}", replace=True)
         _say(
-            f"You have an answer in {shown} (saved {when}), and this cell held the stub: the answer was loaded, and "
-            "put into the cell. To start afresh, change the cell and run it; the answer stays in exercises/.history."
+            f"You have an answer in {shown} (saved {when}), and this cell held the stub: the answer was "
+            f"loaded, and "
+            "put into the cell. To start afresh, change the cell and run it; the answer stays in "
+            "exercises/.history."
         )
         return
     kept = save_with_history(path, text)

@@ -33,7 +33,8 @@ def settle() -> None:
     if "triton" in sys.modules and _triton_interprets() != wanted:
         has, needs = ("compiled", "interpreted") if wanted else ("interpreted", "compiled")
         raise RuntimeError(
-            f"Triton was imported before course_kernels and is in {has} mode, but this machine needs {needs} mode. "
+            f"Triton was imported before course_kernels and is in {has} mode, but this machine needs "
+            f"{needs} mode. "
             "Restart the Python process (in a notebook: Kernel, Restart) and import course_kernels first."
         )
 

@@ -12,8 +12,12 @@ def run_file(name: str, path: str, seed: int) -> dict:
     outcome = isolate(lambda: _run(name, path, seed), seconds=SECONDS, memory_bytes=1 << 42)
     if outcome.kind == "ok":
         return outcome.value
-    what = {"timeout": f"did not end within {SECONDS} seconds"}.get(outcome.kind, f"ended early: {outcome.value or outcome.code}")
-    return _failed("gpu_run", f"On the GPU the kernel {what}.", "", "The interpreter ran it without trouble.", "error")
+    what = {"timeout": f"did not end within {SECONDS} seconds"}.get(
+        outcome.kind, f"ended early: {outcome.value or outcome.code}"
+    )
+    return _failed(
+        "gpu_run", f"On the GPU the kernel {what}.", "", "The interpreter ran it without trouble.", "error"
+    )
 
 
 def _run(name: str, path: str, seed: int) -> dict:
@@ -55,7 +59,8 @@ def _run(name: str, path: str, seed: int) -> dict:
                     "gpu_values",
                     f"The interpreter's values are right, and those of the {gpu} are not.",
                     f"The case: {rows} × {columns} {dtype}, random numbers; row {row} is wrong.",
-                    "Programs and lanes run side by side on a GPU: one may read what another has not written yet.",
+                    "Programs and lanes run side by side on a GPU: one may read what another has not "
+                    "written yet.",
                 )
         earned.append(_bandwidth(exercise, function, x, outputs, gpu))
     return {"status": "pass", "mistake": None, "parts": {}, "earned": earned, "gpu": gpu}
@@ -71,7 +76,9 @@ def _bandwidth(exercise, function, x, outputs, gpu: str) -> str:
     from triton.testing import do_bench
 
     y = torch.empty_like(x)
-    moved = x.nbytes + sum(o.nbytes for o in outputs)  # each byte counted once, whatever the kernel reads again
+    moved = x.nbytes + sum(
+        o.nbytes for o in outputs
+    )  # each byte counted once, whatever the kernel reads again
     mine = do_bench(lambda: function(x), return_mode="median")
     copy = do_bench(lambda: y.copy_(x), return_mode="median")
     rate, roof = moved / mine / 1e6, 2 * x.nbytes / copy / 1e6

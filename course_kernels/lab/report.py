@@ -1,4 +1,6 @@
-"""compile_report("fused_row", (4, 1024)): what the real compiler makes of a kernel, for GPUs that are not here."""
+"""compile_report("fused_row", (4, 1024)): what the real compiler makes of a kernel, for GPUs that are not
+here.
+"""
 
 from course_kernels.lab import specs, zygote
 from course_kernels.lab.files import exercise_file
@@ -11,8 +13,8 @@ SECONDS = 90
 class CompileReport(Display):
     """Registers, spills, shared memory and occupancy of each kernel that was launched, on each architecture.
 
-    rows: dicts with kernel, gpu, architecture, registers (32-bit, a thread), stack (bytes a thread; above 0 it
-    spilled), shared (bytes a program), num_warps, occupancy (0 to 1), programs_per_sm, limited_by, error.
+    rows: dicts with kernel, gpu, architecture, registers (32-bit, a thread), stack (bytes a thread; above 0
+    it spilled), shared (bytes a program), num_warps, occupancy (0 to 1), programs_per_sm, limited_by, error.
     """
 
     def __init__(self, rows: list[dict], caption: str, error: str = ""):
@@ -23,7 +25,9 @@ class CompileReport(Display):
         for row in self.rows:
             if row["gpu"] == gpu and kernel in (None, row["kernel"]):
                 return row
-        raise KeyError(f"No {gpu} in this report; there are {', '.join(sorted({r['gpu'] for r in self.rows}))}.")
+        raise KeyError(
+            f"No {gpu} in this report; there are {', '.join(sorted({r['gpu'] for r in self.rows}))}."
+        )
 
     def table(self) -> Table:
         return compiled_table(self.rows, self.caption)
@@ -35,7 +39,9 @@ class CompileReport(Display):
         return self.table().plain() + (f"\n{self.error}" if self.error else "")
 
 
-def compile_report(target: str, x_shape=(4, 1024), dtype: str = "float32", architectures=None, **options) -> CompileReport:
+def compile_report(
+    target: str, x_shape=(4, 1024), dtype: str = "float32", architectures=None, **options
+) -> CompileReport:
     """Compile what `target` launches on an x of this shape, for five GPUs or the architectures named.
 
     Args:
@@ -54,7 +60,9 @@ def compile_report(target: str, x_shape=(4, 1024), dtype: str = "float32", archi
     elif target in KERNELS:
         path = f"course_kernels.{target}"
     else:
-        raise ValueError(f"Nothing to compile is called {target!r}. There are {', '.join(KERNELS + specs.names())}.")
+        raise ValueError(
+            f"Nothing to compile is called {target!r}. There are {', '.join(KERNELS + specs.names())}."
+        )
     if options:
         if target != "fused_row" or options.keys() - {"block", "num_warps"}:
             raise ValueError("Only fused_row takes options here: block=… and num_warps=….")
@@ -72,13 +80,30 @@ def compiled_table(rows: list[dict], caption: str) -> Table:
     """The table of a compile report; the kernel's name only where there are several."""
     several = len({r["kernel"] for r in rows}) > 1
     names = ["kernel"] if several else []
-    headers = [*names, "GPU", "warps", "registers a thread", "spilled bytes", "shared bytes", "occupancy", "limit"]
+    headers = [
+        *names,
+        "GPU",
+        "warps",
+        "registers a thread",
+        "spilled bytes",
+        "shared bytes",
+        "occupancy",
+        "limit",
+    ]
     table = []
     for r in rows:
         cells = [r["kernel"]] if several else []
         if r["registers"]:
             share = f"{r['occupancy']:.0%}"
-            cells += [r["gpu"], r["num_warps"], r["registers"], r["stack"], r["shared"], share, r["limited_by"]]
+            cells += [
+                r["gpu"],
+                r["num_warps"],
+                r["registers"],
+                r["stack"],
+                r["shared"],
+                share,
+                r["limited_by"],
+            ]
         else:
             cells += [r["gpu"], "–", "–", "–", "–", "–", r["error"]]
         table.append(cells)

@@ -21,7 +21,10 @@ BLOCK = re.compile(
 
 def stub_text(solution: str) -> str:
     """The stub of a solution's text. ValueError if the marks are missing or do not match."""
-    blocks, begins, ends = len(BLOCK.findall(solution)), *map(solution.count, ("# BEGIN SOLUTION", "# END SOLUTION"))
+    blocks, begins, ends = (
+        len(BLOCK.findall(solution)),
+        *map(solution.count, ("# BEGIN SOLUTION", "# END SOLUTION")),
+    )
     if not blocks == begins == ends or not blocks:
         raise ValueError("Each '# BEGIN SOLUTION: what to do' needs an '# END SOLUTION' below it.")
 

@@ -1,8 +1,8 @@
 """Processes that have torch and triton imported and fork a fresh worker in milliseconds.
 
-Importing torch and triton takes over a second, and a check wants several clean processes. So two servers, one a
-mode ("interpret" and "compile": a process of Triton has one mode), import everything once and then fork a child
-for each job. The notebook's own process is never forked: it has threads.
+Importing torch and triton takes over a second, and a check wants several clean processes. So two servers, one
+a mode ("interpret" and "compile": a process of Triton has one mode), import everything once and then fork a
+child for each job. The notebook's own process is never forked: it has threads.
 
 A job is the name of a function, "module:function", and its JSON arguments; the answer is JSON.
 """
@@ -22,7 +22,13 @@ from pathlib import Path
 MODES = {"interpret": "1", "compile": "0"}
 PRELOAD = {
     "interpret": ("torch", "numpy", "triton.runtime.interpreter", "course_kernels.lab.judge"),
-    "compile": ("torch", "numpy", "triton.compiler", "triton.backends.nvidia.compiler", "course_kernels.lab.judge"),
+    "compile": (
+        "torch",
+        "numpy",
+        "triton.compiler",
+        "triton.backends.nvidia.compiler",
+        "course_kernels.lab.judge",
+    ),
 }
 _servers: dict[str, "Server"] = {}
 _lock = threading.Lock()
@@ -51,7 +57,9 @@ class Job:
         except (EOFError, ConnectionError):
             raise WorkerError("The checking process ended without an answer. Run the check again.") from None
         except TimeoutError:
-            raise WorkerError(f"The check did not end within {seconds:.0f} seconds and was stopped.") from None
+            raise WorkerError(
+                f"The check did not end within {seconds:.0f} seconds and was stopped."
+            ) from None
         finally:
             self.connection.close()
         if "error" in answer:
@@ -160,7 +168,9 @@ def _run(job: dict, fd: int) -> int:
             import traceback
 
             traceback.print_exc()
-        answer = {"error": f"The checker itself failed ({type(error).__name__}: {error}). Please report this."}
+        answer = {
+            "error": f"The checker itself failed ({type(error).__name__}: {error}). Please report this."
+        }
     data = json.dumps(answer).encode()
     with socket.socket(fileno=fd) as connection:
         try:

@@ -36,7 +36,14 @@ def merge_pairs(merge, x):
     """x: (4, pairs) float32, the rows m1, d1, m2, d2. Returns (m, d), each (pairs,)."""
     columns = x.shape[1]
     m, d = (torch.empty(columns, dtype=x.dtype, device=x.device) for _ in range(2))
-    pairs_kernel[(1,)](m, d, x, columns, merge=tl.constexpr(merge) if not isinstance(merge, triton.JITFunction) else merge, BLOCK=triton.next_power_of_2(columns))
+    pairs_kernel[(1,)](
+        m,
+        d,
+        x,
+        columns,
+        merge=tl.constexpr(merge) if not isinstance(merge, triton.JITFunction) else merge,
+        BLOCK=triton.next_power_of_2(columns),
+    )
     return m, d
 
 
@@ -44,7 +51,15 @@ def reduce_rows(merge, x):
     """x: (rows, columns) float32. Returns (m, d), each (rows,): every row's maximum and sum."""
     rows, columns = x.shape
     m, d = (torch.empty(rows, dtype=x.dtype, device=x.device) for _ in range(2))
-    reduce_kernel[(rows,)](m, d, x, x.stride(0), columns, merge=tl.constexpr(merge) if not isinstance(merge, triton.JITFunction) else merge, BLOCK=triton.next_power_of_2(columns))
+    reduce_kernel[(rows,)](
+        m,
+        d,
+        x,
+        x.stride(0),
+        columns,
+        merge=tl.constexpr(merge) if not isinstance(merge, triton.JITFunction) else merge,
+        BLOCK=triton.next_power_of_2(columns),
+    )
     return m, d
 
 

@@ -143,9 +143,10 @@ class Drawing:
     def svg(self, alt: str) -> str:
         """The picture as one <svg> element. alt is what a screen reader says in its place."""
         w, h = _number(self.width), _number(self.height)
+        label = escape(" ".join(alt.split()))
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {w} {h}" width="{w}" height="{h}" '
-            f'role="img" aria-label="{escape(alt)}" font-family="{FONT}" style="max-width:100%;height:auto">'
+            f'role="img" aria-label="{label}" font-family="{FONT}" style="max-width:100%;height:auto">'
             f'<rect width="{w}" height="{h}" fill="{CARD}"/>' + "".join(self.parts) + "</svg>"
         )
 

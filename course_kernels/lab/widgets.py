@@ -12,7 +12,7 @@ import linecache
 import math
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from html import escape
@@ -30,7 +30,8 @@ DTYPES = ("float32", "float16", "bfloat16")
 WIDTHS = sorted(
     {*(1 << i for i in range(6, 23)), *((1 << i) + 1 for i in range(10, 17)), 781, 50_257, 128_256}
 )
-LIVE_SECONDS = 1.5  # measuring at one width, all contenders together: the page must answer within 2 s
+HIDDEN_FIRST = ("liger", "quack")  # too many lines at once hide each other; a box shows them
+LIVE_SECONDS = 1.5  # measuring at one width, all contenders together
 
 
 class Interactive(Display):
@@ -155,12 +156,12 @@ class Explorer(Interactive):
 
     def __init__(self, yours: Callable[[], Mapping] | None = None, measure: Callable | None = None, **values):
         super().__init__(**{"columns": 4096, "dtype": "float32", "shapes": "large", "gpu": "recorded",
-                            "rows": 4096, "hidden": ("liger", "quack"), **values})  # fmt: skip
+                            "rows": 4096, "hidden": HIDDEN_FIRST, **values})  # fmt: skip
         self.yours = yours or dict  # asked anew before each measurement: name → function
         self.measure = measure
-        self.stopping = threading.Event()
+        self.stop = threading.Event()  # of the measuring under way; the next one has its own
+        self.thread: threading.Thread | None = None
         self.lock = threading.Lock()  # one measurement at a time
-        self.sweeping: threading.Thread | None = None
         if measure is None:
             self.values["columns"] = self._nearest(self.values["columns"])
 
@@ -168,12 +169,14 @@ class Explorer(Interactive):
 
     def records(self, dtype, shapes, gpu, **_) -> tuple[list[Record], str, str]:
         """(records, where they come from, the GPU whose regions hold) for these values."""
+        found = recorded(dtype=dtype, table=shapes if shapes in TABLES else "large")
+        run_gpu = find_gpu(found.run.gpu) or GPUS["H200"]
         if self.measure is not None:
             rows_at = self.rows_at(shapes, dtype)
-            here = [r for r in _live.values() if r.dtype == dtype and r.rows == rows_at(r.columns)]
-            return here, f"measured here: {self.gpu_name()}", self.gpu_name()
-        found = recorded(dtype=dtype, table=shapes)
-        run_gpu = find_gpu(found.run.gpu) or GPUS["H200"]
+            here = [r for r in list(_live.values()) if r.dtype == dtype and r.rows == rows_at(r.columns)]
+            if here:
+                return here, f"measured here: {self.gpu_name()}", self.gpu_name()
+            return list(found), f"{found.source}; move the slider to measure here", run_gpu.name
         if gpu == "recorded":
             return list(found), found.source, run_gpu.name
         if gpu == "T4" and dtype == "bfloat16":
@@ -222,8 +225,9 @@ class Explorer(Interactive):
         records, source, gpu_name = self.records(dtype, shapes, gpu)
         kernels = [k for k in dict.fromkeys(r.kernel for r in records) if k.split(" #")[0] not in hidden]
         if not kernels:
-            waiting = "Nothing measured yet: move the slider, or sweep all widths." if self.measure else ""
-            raise ValueError(waiting or f"Nothing is recorded for {dtype} with {TABLES.get(shapes, shapes)}.")
+            raise ValueError(
+                f"Nothing to show for {dtype} with {TABLES.get(shapes, shapes)}: show another kernel."
+            )
         widths = [r.columns for r in records]
         published = find_gpu(gpu_name)
         marks = []
@@ -313,12 +317,13 @@ class Explorer(Interactive):
         rows.append(w.HBox(boxes, layout=w.Layout(flex_flow="row wrap", margin="4px 0 4px 30px")))
         if self.measure is not None:
             self._sweep = w.Button(description="Sweep all widths", layout=w.Layout(width="160px"))
-            self._stop = w.Button(description="Stop", disabled=True, layout=w.Layout(width="90px"))
+            self._stop_button = w.Button(description="Stop", disabled=True, layout=w.Layout(width="90px"))
             self._bar = w.IntProgress(min=0, max=1, value=0, layout=w.Layout(width="240px"))
             self._status = w.HTML()
             self._sweep.on_click(lambda _: self.sweep())
-            self._stop.on_click(lambda _: self.stopping.set())
-            rows.append(w.HBox([self._sweep, self._stop, self._bar, self._status]))
+            self._stop_button.on_click(lambda _: self.stop.set())
+            rows.append(w.HBox([self._sweep, self._stop_button, self._bar]))
+            rows.append(self._status)
         return rows
 
     def changed(self, name, value) -> None:
@@ -331,7 +336,7 @@ class Explorer(Interactive):
         if name in ("dtype", "shapes") and self.measure is None:
             self._new_widths()
         if self.measure is not None and name in ("columns", "rows"):
-            self.measure_at(self.values["columns"])
+            self.measure_at([self.values["columns"]])
         self.redraw()
 
     def _new_widths(self) -> None:
@@ -345,60 +350,68 @@ class Explorer(Interactive):
                 slider.value = columns
             self.values["columns"] = columns
 
-    # Measuring
+    # Measuring, in a thread: the page goes on meanwhile, and another move or Stop ends it early
 
-    def measure_at(self, columns: int, seconds: float = LIVE_SECONDS) -> None:
-        """Measure every visible contender at one width; a failure is said, and the others go on."""
+    def measure_at(self, widths: Sequence[int]) -> None:
+        """Begin to measure the visible contenders at these widths; what was under way stops."""
+        self.stop.set()
+        self.stop = threading.Event()
+        self.thread = threading.Thread(target=self._measure_all, args=(widths, self.stop), daemon=True)
+        self.thread.start()
+
+    def sweep(self) -> None:
+        """Begin to measure at every width."""
+        self.measure_at(self.widths(self.values["dtype"], self.values["shapes"]))
+
+    def wait(self, seconds: float | None = None) -> None:
+        """Wait until what is being measured is measured."""
+        if self.thread is not None:
+            self.thread.join(seconds)
+
+    def _measure_all(self, widths, stop) -> None:
+        with self.lock:
+            self._progress(0, len(widths), stop)
+            for done, columns in enumerate(widths, 1):
+                problems = self._measure_one(columns, stop)
+                if stop.is_set():
+                    break
+                self._progress(done, len(widths), stop, "; ".join(problems))
+            if not stop.is_set():
+                stop.set()
+            self._progress(None, len(widths), stop)
+
+    def _measure_one(self, columns, stop) -> list[str]:
+        """Measure every visible contender at one width, drawing each; what failed, the others going on."""
         dtype, problems = self.values["dtype"], []
         rows = self.rows_at(self.values["shapes"], dtype)(columns)
         own = self.yours()
         names = [n for n in [*self.kernels(), *own] if n not in self.values["hidden"]]
-        with self.lock:
-            for name in names:
-                if self.stopping.is_set():
-                    return
-                function = own.get(name)
-                label = name if function is None else _version(name, function)
-                try:
-                    measured = self.measure(function or name, rows, columns, dtype, seconds / len(names))
-                except (
-                    Exception
-                ) as problem:  # too wide for this kernel, out of memory, or a learner's own mistake
-                    problems.append(f"{label}: {str(problem).splitlines()[0] if str(problem) else problem!r}")
-                    continue
-                point = replace(measured, kernel=label, rows=rows, columns=columns, dtype=dtype)
-                _live[label, rows, columns, dtype] = point
-        if self._box is not None:
-            said = escape("; ".join(problems))
-            self._status.value = f'<span role="status" style="padding-left:8px">{said}</span>'
+        for name in names:
+            if stop.is_set():
+                break
+            function = own.get(name)
+            label = name if function is None else _version(name, function)
+            try:
+                measured = self.measure(function or name, rows, columns, dtype, LIVE_SECONDS / len(names))
+            except Exception as problem:  # too wide for this kernel, out of memory, a learner's own mistake
+                problems.append(f"{label}: {str(problem).splitlines()[0] if str(problem) else problem!r}")
+                continue
+            point = replace(measured, kernel=label, rows=rows, columns=columns, dtype=dtype)
+            _live[label, rows, columns, dtype] = point
+            self.redraw()
+        return problems
 
-    def sweep(self, wait: bool = False) -> None:
-        """Measure at every width, in a thread, so that the page goes on and Stop is heard."""
-        if self.sweeping is not None and self.sweeping.is_alive():
-            return
-        self.stopping.clear()
-        self.sweeping = threading.Thread(target=self._sweep_all, daemon=True)
-        self.sweeping.start()
-        if wait:
-            self.sweeping.join()
-
-    def _sweep_all(self) -> None:
-        widths = [c for c in self.widths(self.values["dtype"], self.values["shapes"])]
-        if self._box is not None:
-            self._bar.max, self._bar.value = len(widths), 0
-            self._sweep.disabled, self._stop.disabled = True, False
-        try:
-            for columns in widths:
-                if self.stopping.is_set():
-                    break
-                self.measure_at(columns)
-                if self._box is not None:
-                    self._bar.value += 1
-                    self.redraw()
-        finally:
-            self.stopping.clear()
-            if self._box is not None:
-                self._sweep.disabled, self._stop.disabled = False, True
+    def _progress(self, done, of, stop, problem="") -> None:
+        """Show how far it is; done None: over."""
+        if done is not None:
+            self._bar.max, self._bar.value = of, done
+        busy = done is not None and done < of and not stop.is_set()
+        if stop is self.stop or busy:
+            self._stop_button.disabled = not busy
+        if problem:
+            self._status.value = f'<span role="status" style="padding-left:8px">{escape(problem)}</span>'
+        elif done == 0:
+            self._status.value = ""
 
 
 def explore(*yours, live: bool | None = None, measure: Callable | None = None, **values) -> Explorer:

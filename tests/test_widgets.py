@@ -1,0 +1,322 @@
+"""The widgets, driven through their controls; their static twins; live with a stand-in for a GPU."""
+
+import re
+import threading
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+from course_kernels.lab import widgets
+from course_kernels.lab.gpus import GPUS
+from course_kernels.lab.results import Record, recorded
+
+VIEW = widgets.VIEW
+
+
+def compiled(block, warps):
+    """A stand-in for the compiler: more values a thread, more registers, then spills."""
+    registers = 16 + 2 * block // (warps * 32)
+    result = {"registers": min(registers, 255), "spilled": max(0, registers - 255) * 4, "shared": 16}
+    return dict.fromkeys(widgets.OCCUPANCY_GPUS, result)
+
+
+MAKE = {
+    "explore": lambda: widgets.explore(live=False),
+    "traffic_bars": widgets.traffic_bars,
+    "occupancy_explorer": lambda: widgets.occupancy_explorer(compiled=compiled),
+    "online_stepper": widgets.online_stepper,
+    "merge_tree": widgets.merge_tree,
+    "tiles_walk": widgets.tiles_walk,
+}
+# One move of each: a control and another value for it.
+MOVES = {
+    "explore": [("columns", 16384), ("dtype", "bfloat16"), ("shapes", "4096 rows"), ("gpu", "A100-40GB"),
+                ("show eager", False)],
+    "traffic_bars": [("rows", 8192), ("columns", 50_257), ("dtype", "float16"), ("gpu", "T4")],
+    "occupancy_explorer": [("block", 16384), ("warps", 16), ("gpu", "T4")],
+    "online_stepper": [("scores", "2, 5, 3, 9"), ("step", 1)],
+    "merge_tree": [("scores", "1 2 3"), ("shape", "left to right")],
+    "tiles_walk": [("tile", 256), ("step", 3)],
+}  # fmt: skip
+
+
+def svg_of(made):
+    found = re.search(r"<svg.*</svg>", made._picture.value, re.S)
+    return ElementTree.fromstring(found[0])
+
+
+@pytest.mark.parametrize("name", MAKE)
+def test_each_has_a_widget_and_a_static_twin(name):
+    made = MAKE[name]()
+    bundle = made._repr_mimebundle_()
+    assert bundle[VIEW]["model_id"] == made.widget().model_id
+    assert "<img alt=" in bundle["text/html"] and "<table" in bundle["text/html"]
+    assert "[picture: " in bundle["text/plain"]
+    alt = svg_of(made).get("aria-label")
+    assert alt in bundle["text/plain"] and len(bundle["text/html"]) < 40_000
+    assert (
+        "http://" not in re.sub(r"http://www.w3.org/\S*", "", made._picture.value)
+        and "https://" not in bundle["text/html"]
+    )
+
+
+@pytest.mark.parametrize("name, control, value", [(n, c, v) for n, moves in MOVES.items() for c, v in moves])
+def test_a_move_changes_the_picture(name, control, value):
+    made = MAKE[name]()
+    made.widget()
+    before = svg_of(made).get("aria-label"), made._rest.value
+    made._controls[control].value = value
+    assert made._problem.value == ""
+    assert (svg_of(made).get("aria-label"), made._rest.value) != before
+    assert svg_of(made).get("aria-label") in made.plain()  # the twin follows
+
+
+@pytest.mark.parametrize("name", MAKE)
+def test_only_core_controls(name):
+    import ipywidgets
+
+    def all_of(widget):
+        yield widget
+        for child in getattr(widget, "children", ()):
+            yield from all_of(child)
+
+    for widget in all_of(MAKE[name]().widget()):
+        assert type(widget).__module__.startswith("ipywidgets.")
+        assert not isinstance(widget, (ipywidgets.Output, ipywidgets.interactive))
+
+
+def test_without_ipywidgets_the_static_twin_is_left(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "ipywidgets", None)
+    bundle = widgets.merge_tree()._repr_mimebundle_()
+    assert set(bundle) == {"text/html", "text/plain"}
+
+
+# Scores that a learner types
+
+
+@pytest.mark.parametrize(
+    "text, read",
+    [
+        ("2, 5, 3", [2, 5, 3]),
+        ("[2 5;3]", [2, 5, 3]),
+        ("-inf −∞ −0.5", [-float("inf")] * 2 + [-0.5]),
+        ("1e3", [1000]),
+    ],
+)
+def test_scores_are_read_kindly(text, read):
+    assert widgets.read_scores(text, 8) == read
+
+
+@pytest.mark.parametrize("text", ["", "two", "1, nan", "inf", "1,2,3,4,5,6,7,8,9"])
+def test_bad_scores_are_a_sentence_and_the_picture_stays(text):
+    made = widgets.merge_tree()
+    made.widget()
+    before = made._picture.value
+    made._controls["scores"].value = text
+    assert made._picture.value == before and 'role="alert"' in made._problem.value
+    made._controls["scores"].value = "1, 2"
+    assert made._problem.value == "" and made._picture.value != before
+
+
+def test_the_merge_tree_gives_one_root():
+    made = widgets.merge_tree([2, 5, 3])
+    assert made.plain().count("1.185122") == 4  # a line for each shape
+
+
+def test_the_stepper_ends_at_the_last_score():
+    made = widgets.online_stepper([2, 5, 3])
+    made.widget()
+    made._controls["scores"].value = "4, 4"
+    assert made._controls["step"].max == 2 and made._problem.value == ""
+
+
+def test_the_walk_counts_the_elements():
+    table = widgets.tiles_walk(1000, 128, backwards=True, cached_tiles=3).draw(1000, 128, 16, True, 3)[1].rows
+    # Tiles 7 (104 columns), 6 and 5 are still there when the second pass begins at the end.
+    assert table == [["pass 1", "1,000", "0", "0"], ["pass 2", "640", "360", "1,000"]]
+
+
+def test_occupancy_explorer_asks_the_compiler_once_for_each_choice():
+    asked = []
+
+    def watch(block, warps):
+        asked.append((block, warps))
+        return compiled(block, warps)
+
+    made = widgets.occupancy_explorer(2048, 4, compiled=watch)
+    made.widget()
+    made._controls["gpu"].value = "T4"
+    made._controls["warps"].value = 8
+    made._controls["warps"].value = 4
+    assert asked == [(2048, 4), (2048, 8)]
+
+
+def test_occupancy_explorer_refuses_what_compiles_for_minutes():
+    made = widgets.occupancy_explorer(131_072, 1, compiled=lambda *_: pytest.fail("must not compile"))
+    assert "more warps" in made.plain()
+
+
+def test_occupancy_explorer_uses_the_real_compiler():
+    text = widgets.occupancy_explorer(1024, 4).plain()
+    for gpu in widgets.OCCUPANCY_GPUS:
+        assert re.search(rf"^{gpu} +\d+ +0 ", text, re.M), text
+
+
+# The explorer, recorded
+
+
+def test_explorer_shows_the_recorded_figures():
+    made = widgets.explore(live=False, columns=4096)
+    gbps = {r.kernel: r.gbps for r in recorded() if r.columns == 4096}
+    assert f"torch {gbps['torch']:,.0f}" in made.plain() and recorded().source in made.plain()
+
+
+def test_explorer_labels_a_prediction_and_scales_by_bandwidth():
+    made = widgets.explore(live=False, columns=4096, gpu="A100-80GB")
+    copy = next(r.gbps for r in recorded("copy") if r.columns == 4096)
+    scaled = round(copy * GPUS["A100-80GB"].gbps / GPUS["H200"].gbps)
+    assert "PREDICTION for A100-80GB" in made.plain() and f"copy {scaled:,}" in made.plain()
+    assert "PREDICTION" not in widgets.explore(live=False).plain()
+    assert "no bfloat16" in widgets.explore(live=False, gpu="T4", dtype="bfloat16").plain()
+
+
+def test_explorer_explains_the_region_it_is_in():
+    assert "fits in L2" in widgets.explore(
+        live=False, shapes="4096 rows", columns=768
+    ).static().plain().replace("Fits", "fits")
+    assert "One block spills:" in widgets.explore(live=False, columns=131_072).plain()
+    assert "One block spills:" not in widgets.explore(live=False, columns=4096).plain()
+
+
+def test_explorer_moves_to_widths_that_were_recorded():
+    made = widgets.explore(live=False, columns=64)
+    made.widget()
+    made._controls["shapes"].value = "4096 rows"
+    widths = sorted({r.columns for r in recorded(table="4096 rows")})
+    assert [value for _, value in made._controls["columns"].options] == widths
+    assert made._controls["columns"].value == made.values["columns"] == widths[0]
+    assert f"At {widths[0]:,} columns" in made._rest.value
+
+
+# The explorer, live, with a stand-in for the benchmark
+
+
+@pytest.fixture
+def bench(monkeypatch):
+    """Measures nothing: a plausible record, and a list of what was asked for."""
+    monkeypatch.setattr(widgets, "_live", {})
+    monkeypatch.setattr(widgets, "_texts", {})
+    asked = []
+
+    def measure(kernel, rows, columns, dtype, seconds):
+        asked.append((kernel if isinstance(kernel, str) else kernel.__name__, rows, columns, dtype, seconds))
+        if kernel == "fused_row" and columns > 32_768:
+            raise ValueError("fused_row takes at most 32,768 columns.")
+        gbps = {"copy": 300.0, "eager": 60.0}.get(kernel, 200.0 if isinstance(kernel, str) else kernel(None))
+        return Record(
+            "?", "forward", columns, rows, dtype, gbps, None, 2 * rows * columns * 4 / gbps / 1e3, 0.02
+        )
+
+    measure.asked = asked
+    return measure
+
+
+def test_a_live_move_measures_and_keeps_the_points(bench):
+    made = widgets.explore(measure=bench, shapes="4096 rows", columns=1024)
+    made.widget()
+    assert not bench.asked  # nothing runs before the learner moves
+    made._controls["columns"].value = 2048
+    made.wait(10)
+    made._controls["columns"].value = 512
+    made.wait(10)
+    assert {a[2] for a in bench.asked} == {2048, 512} and {a[1] for a in bench.asked} == {4096}
+    assert sum(a[4] for a in bench.asked if a[2] == 512) <= 2.0
+    alt = svg_of(made).get("aria-label")
+    assert "512 to 2K" in alt and "measured here" in alt and "spread" in made._rest.value
+
+
+def test_a_kernel_that_refuses_a_width_is_said_and_the_others_go_on(bench):
+    made = widgets.explore(measure=bench, columns=1024)
+    made.widget()
+    made._controls["columns"].value = 65_536
+    made.wait(10)
+    assert "at most 32,768 columns" in made._status.value
+    assert "copy 300" in svg_of(made).get("aria-label")
+
+
+def test_a_changed_kernel_gets_a_new_line_and_the_old_one_stays(bench, tmp_path):
+    import importlib.util
+
+    def load(gbps):
+        path = tmp_path / f"mine{gbps}.py"
+        path.write_text(f"def fused_softmax(x):\n    return {gbps}.0\n")
+        spec = importlib.util.spec_from_file_location("mine", path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module.fused_softmax
+
+    for gbps in (100, 100, 250):
+        made = widgets.explore(load(gbps), measure=bench, columns=1024)
+        made.widget()
+        made._controls["columns"].value = 2048
+        made.wait(10)
+    alt = svg_of(made).get("aria-label")
+    assert "fused_softmax 100" in alt and "fused_softmax #2 250" in alt and "#3" not in alt
+
+
+def test_a_sweep_covers_every_width_and_can_be_stopped(bench):
+    made = widgets.explore(measure=bench, columns=1024)
+    made.widget()
+    made._sweep.click()
+    made.wait(20)
+    assert {a[2] for a in bench.asked} == set(widgets.WIDTHS)
+    assert made._bar.value == made._bar.max == len(widgets.WIDTHS) and made._stop_button.disabled
+
+    bench.asked.clear()
+    started, go_on = threading.Event(), threading.Event()
+
+    def slow(*question):
+        started.set()
+        assert go_on.wait(10)
+        return bench(*question)
+
+    made.measure = slow
+    made._sweep.click()
+    assert started.wait(10) and not made._stop_button.disabled
+    made._stop_button.click()
+    go_on.set()
+    made.wait(10)
+    assert len(bench.asked) == 1 and made._stop_button.disabled
+    made._controls["columns"].value = 4096  # and it goes on working
+    made.wait(10)
+    assert 4096 in {a[2] for a in bench.asked}
+
+
+def test_another_move_ends_the_measuring_under_way(bench):
+    made = widgets.explore(measure=bench, columns=1024)
+    made.widget()
+    started, go_on = threading.Event(), threading.Event()
+
+    def slow(*question):
+        started.set()
+        assert go_on.wait(10)
+        return bench(*question)
+
+    made.measure = slow
+    made._controls["columns"].value = 2048
+    assert started.wait(10)
+    made._controls["columns"].value = 4096  # returns at once, although the first is still being measured
+    go_on.set()
+    made.wait(10)
+    widths = [a[2] for a in bench.asked]
+    assert widths.count(2048) == 1 and widths.count(4096) == len(made.contenders())
+
+
+@pytest.mark.gpu
+def test_explorer_measures_on_this_gpu():
+    made = widgets.explore(shapes="4096 rows", columns=4096)
+    made.widget()
+    made._controls["columns"].value = 8192
+    made.wait(60)
+    assert not made._status.value.count(":"), made._status.value
+    assert "copy" in svg_of(made).get("aria-label")

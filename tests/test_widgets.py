@@ -91,6 +91,18 @@ def test_without_ipywidgets_the_static_twin_is_left(monkeypatch):
     assert set(bundle) == {"text/html", "text/plain"}
 
 
+def test_where_nobody_answers_the_static_twin_is_left(monkeypatch):
+    import types
+
+    import IPython
+
+    shell = types.SimpleNamespace(kernel=types.SimpleNamespace(_allow_stdin=False))
+    monkeypatch.setattr(IPython, "get_ipython", lambda: shell)
+    assert set(widgets.merge_tree()._repr_mimebundle_()) == {"text/html", "text/plain"}
+    shell.kernel._allow_stdin = True
+    assert VIEW in widgets.merge_tree()._repr_mimebundle_()
+
+
 # Scores that a learner types
 
 

@@ -100,6 +100,8 @@ class Interactive(Display):
 
     def _repr_mimebundle_(self, include=None, exclude=None):
         bundle = {"text/html": self.html(), "text/plain": self.plain()}
+        if not _someone_is_there():
+            return bundle
         try:
             box = self.widget()
         except ImportError:  # no ipywidgets: the static twin is all there is
@@ -107,6 +109,17 @@ class Interactive(Display):
         if box.model_id:
             bundle[VIEW] = {"version_major": 2, "version_minor": 0, "model_id": box.model_id}
         return bundle
+
+
+def _someone_is_there() -> bool:
+    """False where a program runs the notebook, as nbconvert does: it answers no input().
+
+    Its page gets the static twin alone, and no widget state, for which a saved page would go to the network.
+    """
+    from IPython import get_ipython
+
+    kernel = getattr(get_ipython(), "kernel", None)
+    return getattr(kernel, "_allow_stdin", True)
 
 
 def _wide(w, **more):

@@ -256,6 +256,11 @@ FIGURES = {
         lambda: figures.multiprocessor("H200", 64, 0, 0, 8),
         lambda: figures.multiprocessor("H200", 65, 0, 0, 8),
     ),
+    "reread_ceiling": (lambda: figures.reread_ceiling(1000), lambda: figures.reread_ceiling(2000)),
+    "busy_multiprocessors": (
+        lambda: figures.busy_multiprocessors(1),
+        lambda: figures.busy_multiprocessors(2, "T4"),
+    ),
 }
 
 
@@ -333,6 +338,15 @@ def test_tiles_read_twice_unless_the_cache_keeps_them():
     assert from_dram(cached_tiles=3) == 16  # forwards, the tiles kept are never the ones wanted next
     assert from_dram(cached_tiles=3, backwards=True) == 13
     assert from_dram(cached_tiles=8) == 8
+
+
+def test_a_second_read_backwards_finds_what_the_cache_kept():
+    for kept in (256, 384):  # as the tiles' own walk says, whole tiles at a time
+        for backwards in (False, True):
+            visits = figures.tile_visits(1024, 128, backwards, kept // 128)
+            fetched = sum(128 for v in visits if v.which_pass == 2 and not v.cached)
+            assert figures.reread(1024, kept, backwards) == fetched
+    assert figures.reread(1024, 1024) == figures.reread(1024, 1024, True) == 0
 
 
 def test_regions_of_the_tutorials_shapes():

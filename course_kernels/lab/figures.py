@@ -778,6 +778,78 @@ def _used(columns: int, tile: int, t: int) -> int:
     return min(columns - t * tile, tile)
 
 
+def reread(columns: int, kept: int, backwards: bool = False) -> int:
+    """What a row's second read fetches from DRAM, in elements, if the cache still holds the `kept` read last.
+
+    Forwards the row begins with what left the cache first, so a row longer than that is fetched whole.
+    """
+    if columns <= kept:
+        return 0
+    return columns - kept if backwards else columns
+
+
+def reread_ceiling(kept: int, title: str = "") -> Picture:
+    """The share of a copy's bandwidth that read twice, write once can reach, against the width of a row.
+
+    kept: elements of each row that the cache holds between the two reads; above 0.
+    """
+    if kept < 1:
+        raise ValueError("A cache that keeps nothing of a row has no curve: every row is read twice.")
+    d = Drawing(WIDTH, 360)
+    left, right, top, bottom = 62, WIDTH - 128, 66, 294
+    x, y = Scale(kept / 8, kept * 64, left + 8, right, log=True), Scale(0, 1.08, bottom, top)
+    axes(
+        d, x, y, "columns", "", [(v, count(v)) for v in powers(x.low, x.high, 2)[::2]],
+        [(v, f"{v:.0%}") for v in (0, 0.25, 0.5, 0.75, 1)],
+    )  # fmt: skip
+    d.text(8, 22, title or "Two reads and a write, at most", TEXT, bold=True)
+    d.text(8, 44, "share of a copy's bandwidth", SMALL)
+    d.line(left, y(2 / 3), right, y(2 / 3), INK, 1.2, "2 4")
+    d.text(left + 12, y(2 / 3) + 18, "2/3: both reads from DRAM", SMALL, fill=MUTED)
+    d.line(x(kept), y(0), x(kept), y(1.08), MUTED, 1.2, "5 3")
+    d.text(x(kept) + 8, bottom - 12, f"the cache keeps {kept:,} columns of a row", SMALL, fill=MUTED)
+    walks = [("forwards", False, BLUE, "square", 9), ("backwards", True, GREEN, "circle", -9)]
+    for name, backwards, colour, shape, aside in walks:
+        widths = sorted({kept, kept + 1, *(round(kept * 2 ** (i / 8)) for i in range(-24, 49))})
+        shares = [(w, 2 * w / (2 * w + reread(w, kept, backwards))) for w in widths]
+        d.polyline([(x(w), y(v)) for w, v in shares if w >= x.low], colour, 2.5)
+        for w, v in shares:
+            if w in (2 * kept, 4 * kept, 16 * kept):
+                d.marker(x(w), y(v), shape, 4.5, colour)
+        end = y(shares[-1][1])
+        d.line(right + 2, end, right + 12, end + aside, colour, 0.8)
+        d.marker(right + 19, end + aside, shape, 4.5, colour)
+        d.text(right + 29, end + aside + 4.5, name, SMALL + 0.5)
+    note = "counted: the whole cache holds x, and what was read last leaves last; a bound, not a promise"
+    d.text(8, 352, note, SMALL, fill=MUTED)
+    twice = 4 * kept / (4 * kept + reread(2 * kept, kept, backwards=True))
+    alt = (
+        f"{title or 'Two reads and a write'}: the most they can reach, as a share of a copy. Up to {kept:,} "
+        "columns, all of it. Past that a second walk forwards falls at once to 2/3; backwards it slopes down "
+        f"to 2/3, {twice:.0%} at {2 * kept:,} columns."
+    )
+    return Picture(d.svg(alt), alt)
+
+
+def busy_multiprocessors(programs: int, gpu: GPU | str = "H200", title: str = "") -> Picture:
+    """A GPU's multiprocessors, those filled that a launch of this many programs gives work to."""
+    gpu = as_gpu(gpu)
+    busy = min(programs, gpu.sms)
+    across, cell = 33, 18
+    lines = -(-gpu.sms // across)
+    d = Drawing(WIDTH, 76 + lines * (cell + 2))
+    what = "program" if programs == 1 else "programs"
+    words = f"{programs:,} {what}: {busy} of {gpu.sms} multiprocessors of {gpu.name} have work"
+    d.text(8, 24, title or words, TEXT, bold=True)
+    for i in range(gpu.sms):
+        left, top = 8 + i % across * (cell + 2), 40 + i // across * (cell + 2)
+        d.rect(left, top, cell, cell, BLUE if i < busy else CARD, BLUE if i < busy else GREY, 1)
+    share = f"{busy / gpu.sms:.{1 if busy < gpu.sms / 100 else 0}%}"
+    rest = "" if busy == gpu.sms else "; the rest waits"
+    d.text(8, d.height - 10, f"{share} of the chip asks for memory{rest}", SMALL, fill=MUTED)
+    return Picture(d.svg(words), words)
+
+
 # (g) ------------------------------------------------------------------------------------------------------
 
 
@@ -884,6 +956,58 @@ def multiprocessor(
         f"{title or gpu.name}: {registers} registers a thread, {spills}, {words}; "
         f"occupancy {held.share:.0%}, limited by {held.limited_by}."
     )
+    return Picture(d.svg(alt), alt)
+
+
+# exp and its dtypes ---------------------------------------------------------------------------------------
+
+
+def exp_range(
+    limits: Mapping[str, tuple[float, float]], scores: Mapping[str, Sequence[float]] | None = None
+) -> Picture:
+    """Where exp(x) is neither 0 nor infinite, a bar a dtype; and rows of scores above, as points.
+
+    limits: dtype → (smallest x with exp(x) > 0, largest x with exp(x) finite). scores: name → finite scores.
+    """
+    scores = dict(scores or {})
+    if not limits:
+        raise ValueError("A range of exp needs at least one dtype.")
+    every = [0.0, *(v for pair in limits.values() for v in pair), *(v for row in scores.values() for v in row)]
+    reach = max(max(every), -min(every)) * 1.12
+    step, top = 44, 52
+    base = top + step * (len(scores) + len(limits)) + 6
+    d = Drawing(WIDTH, base + 54)
+    x = Scale(-reach, reach, 150, WIDTH - 16)
+    d.text(8, 24, "Where exp(x) is a number", TEXT, bold=True)
+    for v in ticks(-reach, reach, 7):
+        d.line(x(v), top - 12, x(v), base, GRID)
+        d.line(x(v), base, x(v), base + 5, MUTED)
+        d.text(x(v), base + 19, short(v), SMALL, "middle", MUTED)
+    d.line(x.start, base, x.stop, base, MUTED)
+    d.text((x.start + x.stop) / 2, base + 40, "score x", TEXT, "middle")
+    line = top
+    for name, row in scores.items():
+        d.text(x.start - 12, line + 16, name, SMALL + 0.5, "end")
+        for v in row:
+            d.line(x(v), line + 11, x(v), base, ORANGE, 1.5, "4 3")
+            d.marker(x(v), line + 11, "diamond", 6, ORANGE, INK, 1)
+        label, edge = ", ".join(map(short, row)), max(row)
+        fits = x(edge) + 12 + text_width(label, SMALL) < x.stop
+        at_x, anchor = (x(edge) + 12, "start") if fits else (x(min(row)) - 12, "end")
+        d.text(at_x, line + 16, label, SMALL, anchor, halo=True)
+        line += step
+    for name, (low, high) in limits.items():
+        d.text(x.start - 12, line + 16, name, TEXT, "end")
+        d.rect(x.start, line, x.stop - x.start, 22, GREY, opacity=0.13)
+        d.rect(x(low), line, x(high) - x(low), 22, BLUE)
+        d.text(x.start + 6, line + 16, "exp(x) = 0", SMALL, fill=INK)
+        d.text(x.stop - 6, line + 16, "exp(x) = ∞", SMALL, "end", INK)
+        d.text(x(low) - 6, line + 16, f"{low:.1f}".replace("-", "−"), SMALL, "end", bold=True)
+        d.text(x(high) + 6, line + 16, f"{high:.1f}", SMALL, bold=True)
+        line += step
+    ranges = "; ".join(f"{name} from {short(low)} to {short(high)}" for name, (low, high) in limits.items())
+    rows = "".join(f" Scores {name}: {', '.join(map(short, row))}." for name, row in scores.items())
+    alt = f"The scores x for which exp(x) is neither 0 nor infinite: {ranges}.{rows}"
     return Picture(d.svg(alt), alt)
 
 

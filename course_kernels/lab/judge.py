@@ -263,7 +263,7 @@ def check_error(result: Result, case: Case | None, exercise) -> None:
         raise Finding(*EXIT, f"At {line}. {where}".strip(), next=EXIT_ADVICE, status="error")
     if error["type"] == "MemoryError" or "can't allocate memory" in error["text"]:
         raise Finding(*MEMORY, case=f"At {line}. {where}".strip(), status="error")
-    for phrase, mistake, what, advice in TRANSLATIONS:
+    for phrase, mistake, what, advice in (*exercise.translations, *TRANSLATIONS):
         if phrase in error["text"]:
             raise Finding(mistake, what, f"At {line}. {where}".strip(), next=advice, status="error")
     text = textwrap.shorten(error["text"], 300) or "no message"
@@ -277,6 +277,8 @@ def check_error(result: Result, case: Case | None, exercise) -> None:
 
 
 def _rule(rule: str, rest: list, exercise) -> tuple:
+    if rule in exercise.refusals:
+        return exercise.refusals[rule]
     if rule == "entry_missing":
         return (
             "entry_missing",
@@ -289,10 +291,10 @@ def _rule(rule: str, rest: list, exercise) -> tuple:
     if rule == "library_softmax":
         return (
             "library_softmax",
-            "tl.softmax does the work here; the exercise is to write it.",
+            f"{rest[0]} does the work here; the exercise is to write it.",
             "",
             "",
-            "Load the row, take tl.max and tl.sum yourself.",
+            exercise.library_advice,
         )
     return (
         "answer_opened",

@@ -19,8 +19,8 @@ import triton.language as tl
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from triton.runtime import interpreter
 
-ALLOCATIONS = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"}
-FILLED = {"zeros", "zeros_like", "new_zeros", "ones", "ones_like", "new_ones", "full", "full_like", "new_full"}
+from course_kernels.lab.counting import ALLOCATIONS, FILLED
+
 FILLS = {"zero_", "fill_"}
 MAX_FAULTS = 20  # out-of-bounds accesses kept; one is enough to explain, a few show the pattern
 
@@ -329,6 +329,15 @@ class Meter:
     def bytes(self) -> int:
         """Bytes loaded and stored, over all tensors."""
         return sum(int(r.loads.sum() + r.stores.sum()) * r.itemsize for r in self.regions)
+
+    def by_tensor(self, results: dict[str, object]) -> list[tuple[str, int, int, int]]:
+        """(tensor, elements loaded, elements stored, bytes) for each that kernels touched.
+
+        results: what the function returned, by name, so that a result is called by its name.
+        """
+        known = {id(self.region_of(t)): name for name, t in results.items() if isinstance(t, torch.Tensor) and t.numel()}
+        touched = [(known.get(id(r), r.name), int(r.loads.sum()), int(r.stores.sum()), r.itemsize) for r in self.regions]
+        return [(name, loads, stores, (loads + stores) * size) for name, loads, stores, size in touched if loads + stores]
 
 
 class AllocationOnly(TorchDispatchMode):

@@ -64,14 +64,24 @@ def decode(message: dict) -> np.ndarray:
 
 def load_entry(path: str, entry: str):
     """Import the learner's file as a module of its own and return the object named `entry`."""
+    return named(load_module(path), entry)
+
+
+def named(module, entry: str):
+    """The object of that name in a learner's module."""
+    if not hasattr(module, entry):
+        raise Refused("entry_missing", entry)
+    return getattr(module, entry)
+
+
+def load_module(path: str):
+    """Import the learner's file as a module of its own."""
     module = types.ModuleType("exercise")
     module.__file__ = path
     sys.modules["exercise"] = module
     text = Path(path).read_text(encoding="utf-8")
     exec(compile(text, path, "exec"), module.__dict__)  # no bytecode cache: the file may change within a second
-    if not hasattr(module, entry):
-        raise Refused("entry_missing", entry)
-    return getattr(module, entry)
+    return module
 
 
 def close_doors(path: str) -> None:
@@ -173,6 +183,7 @@ def _run_case(path: str, function, case: Case, tweaks, adapt) -> dict:
         "x_stores": int(source.stores.sum()),
         "loads": meter.loads(),
         "stores": meter.stores(),
+        "traffic": meter.by_tensor({f"result {i}": value for i, value in enumerate(outputs, 1)}),
         "scratch_loads": sum(int(r.loads.sum()) for r in meter.regions if not r.given),
         "launches": [asdict(launch) for launch in meter.launches],
         "faults": [asdict(fault) for fault in meter.faults],

@@ -31,6 +31,9 @@ class Exercise:
     adapt = None
     adapt_name: str | None = None  # the same as "module:function", for the compile worker
     compile_calls: tuple[dict, ...] = ()  # shapes to compile for; empty: nothing to compile
+    library_advice = "Load the row, take tl.max and tl.sum yourself."
+    translations: tuple[tuple[str, str, str, str], ...] = ()  # as judge.TRANSLATIONS, tried first
+    refusals: dict[str, tuple] = {}  # what the worker ruled out, as the arguments of a Finding
     gpu_shapes: tuple[tuple[int, int, str], ...] = ()  # (rows, columns, dtype) to run on a GPU
 
     def judge(self, session: Session) -> list[str]:

@@ -236,7 +236,6 @@ FIGURES = {
         lambda: figures.bandwidth_curve(_records()),
         lambda: figures.bandwidth_curve(_perturbed()),
     ),
-    "bandwidth": (lambda: figures.bandwidth(["copy", "torch"]), lambda: figures.bandwidth(["copy", "eager"])),
     "traffic_bars": (lambda: figures.traffic_bars(4096, 4096), lambda: figures.traffic_bars(4096, 4095)),
     "roofline": (figures.roofline, lambda: figures.roofline(points={"mine": 3.0})),
     "merge_tree": (lambda: figures.merge_tree([2, 5, 3]), lambda: figures.merge_tree([2, 5, 3.5])),
@@ -278,6 +277,14 @@ def test_figures_follow_their_arguments(name):
             assert 0 <= float(node.get("x")) <= width and float(node.get("font-size")) >= 12
             assert "nan" not in (node.text or "").lower()
     assert one.svg != other.svg and one.alt != other.alt
+
+
+def test_every_contender_looks_different():
+    own = ["fused_softmax", "fused_softmax #2", "fused_softmax #3"]
+    live = ["copy", "torch", "eager", "compile", "fused_row", "tiled", "split_row", "resident_row", *own]
+    for together in (live, ["copy", "torch", "eager", "compile", "liger", "quack", "prototype"]):
+        looks = [figures.look(name) for name in together]
+        assert len(set(looks)) == len(looks)
 
 
 def test_row_and_lanes_counts_the_masked_lanes():

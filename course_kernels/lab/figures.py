@@ -20,6 +20,7 @@ from .drawing import (
     MUTED,
     ORANGE,
     PURPLE,
+    SHAPES,
     SKY,
     SMALL,
     TEXT,
@@ -34,9 +35,8 @@ from .drawing import (
     text_width,
     ticks,
 )
-from .gpus import GPU, GPUS, SHOWN, as_gpu, find_gpu, occupancy
+from .gpus import GPU, GPUS, SHOWN, as_gpu, occupancy
 from .picture import Picture, Table
-from .results import recorded
 
 WIDTH = 680
 ITEMSIZE = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
@@ -48,24 +48,26 @@ LOOKS: dict[str, tuple[str, str]] = {
     "copy": (INK, "circle"),
     "torch": (ORANGE, "square"),
     "compile": (PURPLE, "triangle"),
-    "eager": (VERMILLION, "down"),
+    "eager": (GREY, "down"),
     "liger": (SKY, "diamond"),
-    "quack": (GREY, "cross"),
+    "quack": (SKY, "cross"),
     "prototype": (BLUE, "circle"),
     "fused_row": (BLUE, "circle"),
     "multi_row": (SKY, "square"),
-    "online": (VERMILLION, "diamond"),
+    "online": (ORANGE, "diamond"),
     "tiled": (GREEN, "diamond"),
     "split_row": (PURPLE, "cross"),
     "resident_row": (GREEN, "triangle"),
-    "softmax": (INK, "square"),
+    "softmax": (BLUE, "square"),
 }
-_SPARE = [(VERMILLION, "cross"), (GREEN, "square"), (PURPLE, "diamond"), (SKY, "circle"), (ORANGE, "down")]
 
 
 def look(name: str) -> tuple[str, str]:
-    """Colour and marker of a contender; a name that is not known gets one of its own, always the same."""
-    return LOOKS.get(name) or _SPARE[sum(map(ord, name)) % len(_SPARE)]
+    """Colour and marker of a contender. The learner's own stand out: vermillion, a marker a version."""
+    if name in LOOKS:
+        return LOOKS[name]
+    version = name.partition(" #")[2]
+    return VERMILLION, SHAPES[(int(version) if version.isdigit() else 1) % len(SHAPES)]
 
 
 # (a) ------------------------------------------------------------------------------------------------------
@@ -252,7 +254,7 @@ def bandwidth_curve(
         onward = [r for r in points if not _one_past(r, points)]
         if joined:
             path = [(x(r.columns), y(r.gbps)) for r in onward]
-            d.polyline(path, colour, 1.8, "6 4" if name == "copy" else "")
+            d.polyline(path, colour, 3 if colour == VERMILLION else 1.8, "6 4" if name == "copy" else "")
         for r in points:
             half = (getattr(r, "spread", None) or 0) / 2 * r.gbps
             if half and y(r.gbps - half) - y(r.gbps + half) > 2:
@@ -286,35 +288,6 @@ def bandwidth_curve(
         + source
     )  # fmt: skip
     return Picture(d.svg(alt), alt)
-
-
-def bandwidth(
-    kernels: Sequence[str] | None = None,
-    dtype: str = "float32",
-    table: str = "large",
-    records: Sequence | None = None,
-    source: str = "",
-    at: int | None = None,
-) -> Picture:
-    """The recorded bandwidth of these kernels against width, with the regions of the GPU it was recorded on.
-
-    table: a family of shapes, as in `recorded`. records and source: results of your own in place of recorded
-    ones. at: a width to mark.
-    """
-    if records is not None:
-        return bandwidth_curve(records, kernels, source, at=at)
-    found = recorded(dtype=dtype, table=table)
-    marks = []
-    gpu = find_gpu(found.run.gpu)
-    if gpu and found and table != "few rows":
-        rows = {r.columns: r.rows for r in found}
-        elements = max(r.rows * r.columns for r in found)
-
-        def rows_at(columns):
-            return rows.get(columns) or (4096 if table == "4096 rows" else max(elements // columns, 1))
-
-        marks = regions(rows_at, min(rows), max(rows), dtype, gpu)
-    return bandwidth_curve(found, kernels, found.source, marks, at, joined=table != "few rows")
 
 
 def _one_past(record, points) -> bool:
@@ -972,7 +945,11 @@ def exp_range(
     scores = dict(scores or {})
     if not limits:
         raise ValueError("A range of exp needs at least one dtype.")
-    every = [0.0, *(v for pair in limits.values() for v in pair), *(v for row in scores.values() for v in row)]
+    every = [
+        0.0,
+        *(v for pair in limits.values() for v in pair),
+        *(v for row in scores.values() for v in row),
+    ]
     reach = max(max(every), -min(every)) * 1.12
     step, top = 44, 52
     base = top + step * (len(scores) + len(limits)) + 6

@@ -58,7 +58,7 @@ LOOKS: dict[str, tuple[str, str]] = {
     "tiled": (GREEN, "diamond"),
     "split_row": (PURPLE, "cross"),
     "resident_row": (GREEN, "triangle"),
-    "softmax": (BLUE, "square"),
+    "softmax": (INK, "square"),
 }
 
 

@@ -30,7 +30,12 @@ DTYPES = ("float32", "float16", "bfloat16")
 WIDTHS = sorted(
     {*(1 << i for i in range(6, 23)), *((1 << i) + 1 for i in range(10, 17)), 781, 50_257, 128_256}
 )
-HIDDEN_FIRST = ("liger", "quack")  # too many lines at once hide each other; a box shows them
+LIVE_KERNELS = (
+    "copy", "torch", "eager", "softmax", "fused_row", "tiled", "split_row", "resident_row", "compile"
+)  # fmt: skip
+# Too many lines at once hide each other, and torch.compile takes seconds; a box shows them.
+HIDDEN_FIRST = ("liger", "quack")
+HIDDEN_FIRST_LIVE = ("split_row", "resident_row", "compile")
 LIVE_SECONDS = 1.5  # measuring at one width, all contenders together
 
 
@@ -168,8 +173,9 @@ class Explorer(Interactive):
     """The width explorer: see `explore`."""
 
     def __init__(self, yours: Callable[[], Mapping] | None = None, measure: Callable | None = None, **values):
-        super().__init__(**{"columns": 4096, "dtype": "float32", "shapes": "large", "gpu": "recorded",
-                            "rows": 4096, "hidden": HIDDEN_FIRST, **values})  # fmt: skip
+        hidden = HIDDEN_FIRST_LIVE if measure else HIDDEN_FIRST
+        first = {"columns": 4096, "dtype": "float32", "shapes": "large", "gpu": "recorded", "rows": 4096}
+        super().__init__(**{**first, "hidden": hidden, **values})
         self.yours = yours or dict  # asked anew before each measurement: name → function
         self.measure = measure
         self.stop = threading.Event()  # of the measuring under way; the next one has its own
@@ -228,11 +234,8 @@ class Explorer(Interactive):
 
     def contenders(self) -> list[str]:
         if self.measure is not None:
-            return [*self.kernels(), *self.yours()]
+            return [*LIVE_KERNELS, *self.yours()]
         return list(dict.fromkeys(r.kernel for r in recorded(dtype=None, table=None)))
-
-    def kernels(self) -> list[str]:
-        return ["copy", "torch", "eager", "compile", "fused_row", "tiled", "split_row", "resident_row"]
 
     def draw(self, columns, dtype, shapes, gpu, rows, hidden) -> list[Display]:
         records, source, gpu_name = self.records(dtype, shapes, gpu)
@@ -398,7 +401,7 @@ class Explorer(Interactive):
         dtype, problems = self.values["dtype"], []
         rows = self.rows_at(self.values["shapes"], dtype)(columns)
         own = self.yours()
-        names = [n for n in [*self.kernels(), *own] if n not in self.values["hidden"]]
+        names = [n for n in [*LIVE_KERNELS, *own] if n not in self.values["hidden"]]
         for name in names:
             if stop.is_set():
                 break

@@ -91,7 +91,7 @@ def _strided(flat: np.ndarray, tensor: torch.Tensor, region: Region) -> np.ndarr
 
 @dataclass
 class Fault:
-    """An access outside every tensor: what, where, by which program."""
+    """An access outside every tensor: what, where, by which program; shape: that of the nearest tensor."""
 
     operation: str  # "load" or "store"
     kernel: str
@@ -100,6 +100,7 @@ class Fault:
     row: int
     column: int
     lanes: int
+    shape: tuple = ()
 
 
 @dataclass
@@ -129,7 +130,8 @@ class Meter:
         launches: one `Launch` a kernel launch.
         faults: accesses outside every tensor; such lanes are dropped.
         fills: the values that masked lanes of floating-point loads from inputs were given; None for "nothing".
-        widest_load: the most columns of an input that one load covered.
+        widest_load: the most different columns of an input that one load took.
+        unwritten: (kernel, program, elements) of loads from an allocation that nothing had stored to yet.
         programs: for each (input, row), the programs that loaded from it.
     """
 
@@ -142,6 +144,7 @@ class Meter:
         self.faults: list[Fault] = []
         self.fills: set = set()
         self.widest_load = 0
+        self.unwritten: list[tuple] = []
         self.programs: dict[tuple[str, int], set] = {}
         self.running = ""
 
@@ -245,8 +248,11 @@ class Meter:
             hit_lanes = lanes[hit]
             inside[hit_lanes[good]] = True
             np.add.at(region.loads if operation == "load" else region.stores, element[good], 1)
-            if region.given and operation == "load" and good.any():
-                self._note_load(region, element[good])
+            if operation == "load" and good.any():
+                if region.given:
+                    self._note_load(region, element[good])
+                elif not region.initialised and len(self.unwritten) < MAX_FAULTS:
+                    self._note_unwritten(region, element[good])
         outside = lanes[~inside[lanes]]
         if len(outside) and len(self.faults) < MAX_FAULTS:
             self._note_fault(operation, flat[outside], alone=not inside[lanes].any())
@@ -259,11 +265,18 @@ class Meter:
             columns = elements - (elements // stride) * stride
         else:
             rows, columns = [0], elements
-        self.widest_load = max(self.widest_load, int(columns.max() - columns.min()) + 1)
+        if columns.max() - columns.min() >= self.widest_load:  # else it cannot be the widest
+            self.widest_load = max(self.widest_load, len(np.unique(columns)))
         for row in rows:
             self.programs.setdefault((region.name, int(row)), set()).add(
                 (len(self.launches), interpreter.interpreter_builder.grid_idx)
             )
+
+    def _note_unwritten(self, region: Region, elements: np.ndarray) -> None:
+        count = int((region.stores[elements] == 0).sum())
+        if count:
+            program = tuple(int(i) for i in interpreter.interpreter_builder.grid_idx)
+            self.unwritten.append((self.running, program, count))
 
     def _note_fault(self, operation: str, addresses: np.ndarray, alone: bool) -> None:
         address = int(addresses[0])
@@ -275,7 +288,8 @@ class Meter:
         row, column = (0, 0) if near is None else near.position((address - near.base) // near.itemsize, alone)
         program = tuple(int(i) for i in interpreter.interpreter_builder.grid_idx)
         name = "no tensor" if near is None else near.name
-        self.faults.append(Fault(operation, self.running, program, name, row, column, len(addresses)))
+        shape = () if near is None else tuple(near.tensor.shape)
+        self.faults.append(Fault(operation, self.running, program, name, row, column, len(addresses), shape))
 
     def load(self, original, builder, pointers, mask, other, *rest):
         active = np.broadcast_to(mask.data, pointers.data.shape)
@@ -363,6 +377,7 @@ class AllocationOnly(TorchDispatchMode):
             self.meter.allocated(made, initialised=name in FILLED)
             return made
         if name in FILLS and self.meter.region_of(args[0]) is not None and not self.meter.region_of(args[0]).given:
+            self.meter.region_of(args[0]).initialised = True
             self.meter.reveal()
             try:
                 return operation(*args, **kwargs)

@@ -10,6 +10,7 @@ import os
 import sys
 import traceback
 import types
+from collections import Counter
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -190,18 +191,20 @@ def _run_case(path: str, function, case: Case, tweaks, adapt) -> dict:
         "fills": list(meter.fills),
         "widest_load": meter.widest_load,
         "programs_a_row": max(map(len, meter.programs.values()), default=0),
-        "programs_first_launch": _programs_in_first(meter),
+        "programs_by_launch": _programs_by_launch(meter),
+        "unwritten": meter.unwritten,
+        "scratch_dtypes": sorted({str(r.tensor.dtype).removeprefix("torch.") for r in meter.regions if not r.given}),
     }
     return result
 
 
-def _programs_in_first(meter) -> int:
-    """The most programs of one launch that loaded from the same row."""
-    most = 0
+def _programs_by_launch(meter) -> list[int]:
+    """For each launch that loaded from an input: the most of its programs that loaded from the same row."""
+    most: dict[int, int] = {}
     for programs in meter.programs.values():
-        for launch in {number for number, _ in programs}:
-            most = max(most, sum(number == launch for number, _ in programs))
-    return most
+        for launch, count in Counter(number for number, _ in programs).items():
+            most[launch] = max(most.get(launch, 0), count)
+    return [most[launch] for launch in sorted(most)]
 
 
 def _output(meter, value) -> dict:
@@ -214,6 +217,7 @@ def _output(meter, value) -> dict:
         "dtype": str(value.dtype).removeprefix("torch."),
         "given": bool(region and region.given),
         "known": region is not None or value.numel() == 0,
+        "region": region.name if region else "",
     }
     if region is not None and value.dtype != torch.bfloat16:
         message["values"] = encode(region.values(value))

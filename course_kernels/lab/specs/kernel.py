@@ -24,6 +24,7 @@ class KernelExercise(Exercise):
     outputs: tuple[str, ...] = ("y",)
     max_launches: int | None = None
     max_tile: int | None = None  # the most columns one load may cover
+    fewer_loads = "Load once and keep what was loaded in a variable."  # the advice where too much is loaded
     compile_calls = (
         {"shape": [4, 1000], "dtype": "float32", "gap": 24},
         {"shape": [4, 1024], "dtype": "float16"},
@@ -56,6 +57,14 @@ class KernelExercise(Exercise):
 
     def experiments(self) -> list:
         """Functions (exercise, session, case, result) → Finding or None, tried in order on the failing case."""
+        return [fingerprints, row_stride]
+
+    def fingerprint_table(self, case: Case, tile: int) -> list[tuple[str, object, str, str]]:
+        """(mistake, what it would give, the sentence, what to do) for mistakes that leave a known output.
+
+        What it would give: an array, or one for each output, None where that output says nothing. tile: the width
+        of the learner's tiles.
+        """
         return []
 
     def guess(self, case: Case, results: dict) -> str:
@@ -106,7 +115,18 @@ class KernelExercise(Exercise):
         self.check_outputs(case, result, at)
 
     def shape_trouble(self, session: Session, case: Case, result: Result) -> None:
-        """For exceptions whose reason shows in the shapes: right on powers of two only, say."""
+        """Raise a Finding for an exception whose reason shows in the shapes."""
+        if "power of 2" in result.error["text"]:
+            return  # said better by the translation
+        odd = case.x.shape[1] & (case.x.shape[1] - 1)
+        if odd and self.right(session, [replace(case, x=case.x[:, :64].copy(), gap=0)]):
+            raise Finding(
+                "power_of_two_only",
+                "It works for row lengths that are powers of two, and raises for others.",
+                f"With 64 of the {case.x.shape[1]} columns it is right; with all of them: {result.error['type']}: "
+                f"{result.error['text'][:200]}",
+                next="Round the row length up with triton.next_power_of_2, and mask the lanes past the row.",
+            )
 
     def check_outputs(self, case: Case, result: Result, at: str) -> None:
         names = ", ".join(self.outputs)
@@ -133,6 +153,13 @@ class KernelExercise(Exercise):
                     f"{name} is {output['dtype']}; for this input it should be {dtype}.",
                     at,
                     next="torch.empty_like(x) has the dtype of x." if dtype == str(case.x.dtype) else "",
+                )
+            if output["given"]:
+                raise Finding(
+                    "returns_input",
+                    f"The function returns its input, x, in place of {name}.",
+                    at,
+                    next=f"Allocate {name}, let the kernel store into it, and return {name}.",
                 )
             if not result.launches:
                 raise Finding(
@@ -168,12 +195,18 @@ class KernelExercise(Exercise):
                 f"End the kernel with tl.store to {name}'s addresses.",
             )
         if len(empty_rows):
+            again = int(stored.max())
+            over = int(np.argmax(stored.reshape(len(stored), -1).max(axis=1)))
             raise Finding(
                 "rows_unwritten",
                 f"Rows of {name} were never written: row {_few(empty_rows)} of {len(by_row)}.",
                 at,
-                f"The grid was {grid}, the matrix has {len(by_row)} rows.",
-                "Launch one program for every row, and let each program find its row from tl.program_id(0).",
+                f"Row {over} was stored {again} times instead: the address of the store does not say which row is meant."
+                if again > 1
+                else f"The grid was {grid}, the matrix has {len(by_row)} rows.",
+                f"Start the row that program `row` stores at row times {name}'s row stride."
+                if again > 1
+                else "Launch one program for every row, and let each program find its row from tl.program_id(0).",
             )
         row = int(np.flatnonzero(~by_row.all(axis=1))[0])
         missing = np.flatnonzero(~by_row[row])
@@ -197,14 +230,34 @@ class KernelExercise(Exercise):
         rows, columns = case.x.shape
         program = fault["program"][0]
         verb, past = ("loads", "loaded") if fault["operation"] == "load" else ("stores", "stored")
-        name = {"x": "x"}.get(fault["tensor"], "the output" if fault["operation"] == "store" else fault["tensor"])
+        names = {"x": "x"} | {o.get("region"): n for n, o in zip(self.outputs, result.outputs, strict=False)}
+        name = names.get(fault["tensor"], fault["tensor"])
         lanes = f"{fault['lanes']} lane{'s' if fault['lanes'] > 1 else ''}"
         row, column = fault["row"], fault["column"]
         at = (
             f"The case: x is {case.shape} {dtype_name(case)}, {case.about}. Program {program} {verb} row {row}, "
             f"column {column} ({lanes}); rows are 0 to {rows - 1}, columns 0 to {columns - 1}."
         )
+        if tuple(fault["shape"]) != case.x.shape:
+            raise Finding(
+                "out_of_bounds",
+                f"The kernel {verb} outside {name}.",
+                f"The case: x is {case.shape} {dtype_name(case)}, {case.about}. Program {program} of {fault['kernel']} "
+                f"{verb} elements that {name}, of shape {tuple(fault['shape'])}, does not have: "
+                + (f"element {column} ({lanes})." if len(fault["shape"]) == 1 else f"row {row}, column {column} ({lanes})."),
+                f"The grids were {', '.join(str(tuple(launch['grid'])) for launch in result.launches)}.",
+                f"Compare the addresses with how {name} is laid out, and mask the lanes that have no element there.",
+            )  # fmt: skip
         tweaked = self._flat_again(session, case)
+        if case.gap and tweaked and fault["operation"] == "store" and {f["operation"] for f in result.faults} == {"store"}:
+            raise Finding(
+                "output_stride",
+                f"The kernel stores outside {name}: it takes the row stride of x for that of {name}.",
+                at,
+                f"Proven: the same numbers in a matrix without gaps come out right. Here the rows of x start "
+                f"{columns + case.gap} elements apart, and those of {name} {columns}.",
+                f"Each tensor has its own: start the row at {name}_ptr + row * {name}.stride(0).",
+            )
         if case.gap and tweaked:
             raise Finding(
                 "row_stride",
@@ -212,6 +265,15 @@ class KernelExercise(Exercise):
                 at,
                 f"Proven: the same numbers in a matrix without gaps come out right. Here a row starts "
                 f"{columns + case.gap} elements after the one before it, and has {columns} columns.",
+                "Pass x.stride(0) to the kernel and start the row at x_ptr + row * x_stride.",
+            )
+        alone, even = replace(case, x=case.x[:1].copy(), gap=0), replace(case, x=case.x[:, :64].copy(), gap=0)
+        if rows > 1 and columns > 64 and self.right(session, [alone, even]):
+            raise Finding(
+                "row_stride",
+                f"The kernel {verb} outside {name}: it takes the block's width, a power of two, for the row stride.",
+                at,
+                "Proven: a single row comes out right, and so do rows of 64 columns, where the two are the same.",
                 "Pass x.stride(0) to the kernel and start the row at x_ptr + row * x_stride.",
             )
         if row >= rows or row < 0:
@@ -279,17 +341,40 @@ class KernelExercise(Exercise):
         """True if there are values to compare."""
         return len(result.outputs) == len(self.outputs) and all("values" in o for o in result.outputs)
 
-    def matches(self, case: Case, result: Result, guess: np.ndarray, index: int = 0) -> bool:
-        """True if an output is, to float32 accuracy, what a guess at the mistake predicts."""
-        got, guess = result.values(index).astype(np.float64), np.asarray(guess, dtype=np.float64)
-        coarse = 2.0**-9 if str(case.x.dtype) == "float16" else 2.0**-16
-        with np.errstate(invalid="ignore"):
-            near = np.abs(got - guess) <= coarse * np.abs(guess) + 1e-30
-        return bool((near | (got == guess) | (np.isnan(got) & np.isnan(guess))).all())
+    def matches(self, case: Case, result: Result, guess) -> bool:
+        """True if the outputs are, to about float32's accuracy, what a guess at the mistake predicts."""
+        guesses = guess if isinstance(guess, tuple) else (guess,)
+        return all(
+            self.near(case, result.values(index), one, index) for index, one in enumerate(guesses) if one is not None
+        )
+
+    def near(self, case: Case, got: np.ndarray, guess: np.ndarray, index: int) -> bool:
+        """True if an output is as good as equal to a guess."""
+        got, guess = got.astype(np.float64), np.asarray(guess, dtype=np.float64)
+        coarse = 2.0**-9 if self.dtype_of(index, case.x) == "float16" else 2.0**-14
+        with np.errstate(invalid="ignore", over="ignore"):
+            guess = guess.astype(self.dtype_of(index, case.x)).astype(np.float64)  # what overflows there is infinite
+            equal = (np.abs(got - guess) <= coarse * np.abs(guess) + 1e-30) | (got == guess)
+        return bool((equal | (np.isnan(got) & np.isnan(guess))).all())
+
+    def recognise(self, case: Case, result: Result) -> list:
+        """The rows of the fingerprint table that the outputs are equal to, and that are wrong here."""
+        wanted, found = self.expected(case.x), []
+        for entry in self.fingerprint_table(case, result.widest_load):
+            guesses = entry[1] if isinstance(entry[1], tuple) else (entry[1],)
+            telling = [i for i, g in enumerate(guesses) if g is not None and not self.near(case, np.asarray(g), wanted[i], i)]
+            if any(not np.isnan(guesses[i]).all() for i in telling) and self.matches(case, result, entry[1]):
+                found.append(entry)
+        return found
 
     def diagnose(self, session, case, result, bad, cases, results) -> Finding:
         """The Finding for wrong values: the mistake that an experiment proves, or what is known."""
-        small, small_result = self.shrink(session, case, bad)
+        small, small_result = self.shrink(session, case, bad, result.widest_load)
+        session.wrong = [
+            (c, r)
+            for c, r in zip(cases, results, strict=False)
+            if not r.error and self.whole(r) and self.wrong_rows(c, r) is not None
+        ]
         shown = self.show_case(small, small_result)
         for experiment in self.experiments():
             finding = experiment(self, session, case, result)
@@ -306,10 +391,11 @@ class KernelExercise(Exercise):
             known, self.guess(case, tried),
         )  # fmt: skip
 
-    def shrink(self, session: Session, case: Case, bad: np.ndarray) -> tuple[Case, Result]:
+    def shrink(self, session: Session, case: Case, bad: np.ndarray, tile: int) -> tuple[Case, Result]:
         """A case of one short row that still fails, if there is one; else the failing row of the case."""
         row = case.x[bad[0] : bad[0] + 1]
-        widths = [n for n in SHRUNK if n < row.shape[1]] + [row.shape[1]]
+        # Some mistakes need a second tile, or a third.
+        widths = sorted({n for n in (*SHRUNK, tile + 1, 2 * tile, 2 * tile + 1) if n < row.shape[1]}) + [row.shape[1]]
         short = [replace(case, x=row[:, :n].copy(), gap=0) for n in widths]
         short.append(case)
         results = session.run(short)
@@ -325,13 +411,16 @@ class KernelExercise(Exercise):
         wanted = self.expected(case.x)
         lines = [f"The smallest case found: x is {case.shape} {dtype_name(case)}, {case.about}; row {row}:"]
         index = next((i for i in range(len(self.outputs)) if self.wrong(case, result, i).any()), 0)
+        several = len(self.outputs) > 1
         wrong = self.wrong(case, result, index).reshape(case.x.shape[0], -1)[row]
         start = 0 if wrong.size <= 6 else max(0, min(int(np.argmax(wrong)) - 1, wrong.size - 6))
         cut = slice(start, start + 6)
         columns = f" from column {start}" if start else ""
         lines.append(f"  x        {numbers(case.x[row][cut])}{columns}")
-        lines.append(f"  expected {numbers(np.atleast_1d(wanted[index][row])[cut])}")
-        lines.append(f"  got      {numbers(np.atleast_1d(result.values(index)[row])[cut])}")
+        for i in range(len(self.outputs)) if several else (index,):
+            name = f"{self.outputs[i]} " if several else ""
+            lines.append(f"  expected {name}{numbers(np.atleast_1d(wanted[i][row])[cut])}")
+            lines.append(f"  got      {name}{numbers(np.atleast_1d(result.values(i)[row])[cut])}")
         return "\n".join(lines)
 
     # Cost
@@ -364,9 +453,8 @@ class KernelExercise(Exercise):
                 at,
                 f"Counted: {result.loads} elements loaded ({result.loads * size:,} bytes); needed: {loads} "
                 f"({loads * size:,} bytes). Stored: {result.stores}.",
-                "Load once and keep what was loaded in a variable." if loads == case.x.size else
-                "Load each tile once in each walk along the row, and make no more walks than needed.",
-            )  # fmt: skip
+                self.fewer_loads,
+            )
         if result.stores > stores:
             raise Finding(
                 "extra_stores",
@@ -394,6 +482,45 @@ class KernelExercise(Exercise):
             f"Traffic, metered on {case.shape}: {loads:.3g} load{_s(loads)} and {stores:.3g} store{_s(stores)} for each "
             f"element, {len(result.launches)} launch{'es' if len(result.launches) > 1 else ''}.",
         ]
+
+
+# Experiments of any such exercise: each gets the failing case and its result, and returns a Finding or None.
+
+
+def row_stride(exercise, session, case, result):
+    """The number of columns taken for the row stride, where that stays inside the tensor."""
+    if not case.gap or not exercise.right(session, [replace(case, gap=0)]):
+        return None
+    columns = case.x.shape[1]
+    return Finding(
+        "row_stride",
+        "The kernel takes the number of columns for the row stride.",
+        "",
+        f"Proven: the same numbers in a matrix without gaps come out right. Here a row starts {columns + case.gap} "
+        f"elements after the one before it, and has {columns} columns.",
+        "Pass x.stride(0) to the kernel and start the row at x_ptr + row * x_stride.",
+    )
+
+
+def fingerprints(exercise, session, case, result):
+    """Mistakes that leave a known output."""
+    pairs = [(case, result)]
+    if case.x.shape[1] > 64:  # once more without masked lanes, which may hide what the rest does
+        cut = replace(case, x=case.x[:, :64].copy(), gap=0)
+        again = session.run([cut])
+        if again[0].error is None and exercise.whole(again[0]) and exercise.wrong_rows(cut, again[0]) is not None:
+            pairs.append((cut, again[0]))
+    for pair in pairs:
+        found = exercise.recognise(*pair)
+        # Where several mistakes give the same here, the other inputs that came out wrong decide.
+        for other in session.wrong:
+            if len(found) > 1 and other[0] is not case:
+                names = {name for name, *_ in exercise.recognise(*other)}
+                found = [f for f in found if f[0] in names] or found
+        if found:
+            mistake, _, what, advice = found[0]
+            return Finding(mistake, what, "", "The output is, number for number, what that gives.", advice)
+    return None
 
 
 def _few(values) -> str:

@@ -1,0 +1,135 @@
+"""Exercise: the first kernel, a copy of a matrix, one program a row."""
+
+import numpy as np
+
+from course_kernels.lab.judge import Case, Finding
+from course_kernels.lab.specs.base import Hint
+from course_kernels.lab.specs.kernel import KernelExercise, fingerprints, row_stride
+
+COPYING = ("clone", "copy_", "_to_copy", "contiguous")
+
+
+class CopyRows(KernelExercise):
+    name = "copy_rows"
+    notebook = "00_start_here"
+    entry = "copy_rows"
+    brief = "copy_rows(x) → y: a copy of x (rows, columns), one program a row, one load and one store."
+    max_launches = 1
+    hints = (
+        Hint(
+            "nothing works yet",
+            "Three lines are missing. A mask, one True or False a lane: does the lane have a column? Then "
+            "tl.load(addresses, mask=mask) and tl.store(addresses, values, mask=mask). An address is a pointer "
+            "plus a number of elements.",
+        ),
+        Hint(
+            "some rows are wrong, or the kernel leaves its tensor",
+            "Row number `row` starts row * x_stride elements after x_ptr: the stride is the distance from one row "
+            "to the next, which is more than the number of columns where rows lie apart. y has a stride of its own. "
+            "Lanes whose column is not below `columns` must stay out of both the load and the store.",
+        ),
+        Hint(
+            "the addresses are still wrong",
+            "mask = column < columns, then x = tl.load(x_ptr + row * x_stride + column, mask=mask), then the store: "
+            "the same with y_ptr and y_stride, x as its second argument, and the same mask.",
+        ),
+    )
+    lesson = (
+        "Every element crossed the memory bus twice, in and out, and no kernel that makes a new matrix of this size "
+        "can do with less. So this kernel is the yardstick of the course: a softmax that moves no more than a copy "
+        "has only its speed left to prove."
+    )
+
+    def expected(self, x):
+        return (x.astype(np.float64),)
+
+    def tolerance(self, case, wanted):
+        return (np.zeros(wanted[0].shape),)  # a copy is exact
+
+    def cases(self, rng):
+        def normal(rows, columns):
+            return rng.normal(size=(rows, columns)).astype(np.float32)
+
+        odd = int(rng.choice([67, 83, 97, 113]))
+        marked = normal(2, odd)
+        marked[0, rng.permutation(odd)[:3]] = np.nan, np.inf, -np.inf
+        return [
+            Case("plain", "random numbers, and a row length that is not a power of two", normal(3, odd)),
+            Case("power", "a row length that is a power of two", normal(2, 64)),
+            Case("gap", "rows that do not follow each other directly in memory", normal(4, odd), gap=5),
+            Case("many", "more rows than columns", normal(19, 6)),
+            Case("column", "a single column", normal(5, 1)),
+            Case("row", "a single row", normal(1, odd)),
+            Case("long", "rows longer than 1024", normal(2, 1024 + int(rng.integers(1, 200)))),
+            Case("half", "float16", normal(3, odd).astype(np.float16)),
+            Case("half_gap", "float16, with rows that lie apart", normal(3, odd).astype(np.float16), gap=3),
+            Case("marked", "a row with a NaN, an ∞ and a −∞", marked),
+        ]
+
+    def experiments(self):
+        return [fingerprints, row_stride]
+
+    def fingerprint_table(self, case, tile):
+        x = case.x.astype(np.float64)
+        same = np.broadcast_to
+        table = [
+            ("same_row", same(x[:1], x.shape), "Every row of the result is row 0 of x.",
+             "Start the load at x_ptr + row * x_stride."),
+            ("same_column", same(x[:, :1], x.shape),
+             "Every column of the result is column 0 of x: the load takes one element a row.", "Add `column` to the address of the load: one address a lane."),
+            ("reversed", x[:, ::-1], "The columns are in reverse order.", "Load and store at + column, from 0 up."),
+            ("reversed", x[::-1], "The rows are in reverse order.", "Load and store the same row in each program."),
+            ("rounded", x.astype(np.float16), "The values were rounded to float16 on the way.",
+             "Store what was loaded; no conversion is needed."),
+            ("addresses_stored", same(np.arange(x.shape[1]), x.shape),
+             "The column numbers were stored, not the values.",
+             "The second argument of tl.store is what tl.load returned."),
+            ("mask_stored", np.ones(x.shape), "The mask was stored, not the values.",
+             "The second argument of tl.store is what tl.load returned; the mask goes to mask=."),
+            ("zeros_stored", np.zeros(x.shape), "Zeros were stored, not the values.",
+             "The second argument of tl.store is what tl.load returned."),
+        ]  # fmt: skip
+        if x.shape[0] == x.shape[1]:
+            table.append(("transposed", x.T, "Rows and columns have changed places.", SWAPPED))
+        return table
+
+    def check_run(self, session, case, result):
+        refused = result.message.get("refused")
+        if refused in COPYING:
+            error = result.error
+            line = f" (line {error['line']}: `{error['source']}`)" if error and error["line"] else ""
+            raise Finding(
+                "torch_work",
+                f"PyTorch made a copy{line}; here a kernel is to do that.",
+                "",
+                f"The operation was aten::{refused}, the work behind .clone(), .contiguous() and .to().",
+                "Allocate y with torch.empty_like(x), and let the kernel fill it.",
+            )
+        super().check_run(session, case, result)
+
+    def check_faults(self, session, case, result):
+        """Rows and columns that changed places leave the tensor, unless the matrix is a square."""
+        if result.faults:
+            square = session.rng.normal(size=(16, 16)).astype(np.float32)
+            again = session.run([Case("square", "a square matrix", square)])[0]
+            inside = again.error is None and not again.faults and self.whole(again)
+            if inside and self.near(case, again.values(0), square.T, 0):
+                raise self.transposed(case, "in one of two addresses: of a square matrix it gives the transpose")
+            # With both addresses swapped a square comes out right, each program copying a column of it.
+            if inside and (again.x_loads == 1).all() and again.programs_by_launch == [16]:
+                raise self.transposed(case, "in both addresses: of a square matrix, each program takes a column")
+        super().check_faults(session, case, result)
+
+    def transposed(self, case, where):
+        return Finding(
+            "transposed",
+            "Rows and columns have changed places, and the kernel leaves the matrix.",
+            f"The case: x is {case.shape}, {case.about}.",
+            f"Proven: they changed places {where}.",
+            SWAPPED,
+        )
+
+
+SWAPPED = "The stride belongs to the row: x_ptr + row * x_stride + column."
+
+EXERCISE = CopyRows()

@@ -1,0 +1,128 @@
+"""Answers to copy_rows: wrong ones with the mistake that must be named, and unusual right ones."""
+
+LOAD = "x = tl.load(x_ptr + row * x_stride + column, mask=mask)"
+STORE = "tl.store(y_ptr + row * y_stride + column, x, mask=mask)"
+HEAD = "import torch\nimport triton\nimport triton.language as tl\n\n\n"
+
+WRONG = {
+    "no mask at all": ("load_mask", [(", mask=mask", "")]),
+    "store without a mask": ("store_mask", [(STORE, STORE.replace(", mask=mask", ""))]),
+    "load without a mask": ("load_mask", [(LOAD, LOAD.replace(", mask=mask", ""))]),
+    "mask with <=": ("mask_off_by_one", [("column < columns", "column <= columns")]),
+    "mask one short": ("columns_unwritten", [("column < columns", "column < columns - 1")]),
+    "mask by rows": ("columns_unwritten", [("column < columns", "column < tl.num_programs(0)")]),
+    "columns for the row stride": ("row_stride", [("row * x_stride", "row * columns")]),
+    "columns for both strides": ("row_stride", [("row * x_stride", "row * columns"), ("row * y_stride", "row * columns")]),
+    "x's stride for y": ("output_stride", [("row * y_stride", "row * x_stride")]),
+    "BLOCK for the row stride": ("row_stride", [("row * x_stride", "row * BLOCK")]),
+    "half the grid": ("rows_unwritten", [("[(rows,)]", "[(triton.cdiv(rows, 2),)]")]),
+    "a grid of columns": ("row_out_of_bounds", [("[(rows,)]", "[(columns,)]")]),
+    "a grid of one": ("rows_unwritten", [("[(rows,)]", "[(1,)]")]),
+    "a grid one too large": ("row_out_of_bounds", [("[(rows,)]", "[(rows + 1,)]")]),
+    "a fixed block of 64": ("columns_unwritten", [("triton.next_power_of_2(columns)", "64")]),
+    "a fixed block of 1024": ("columns_unwritten", [("triton.next_power_of_2(columns)", "1024")]),
+    "block is the row": ("arange_not_power_of_two", [("triton.next_power_of_2(columns)", "columns")]),
+    "transposed load": ("transposed", [("row * x_stride + column", "column * x_stride + row")]),
+    "transposed store": ("transposed", [("row * y_stride + column", "column * y_stride + row")]),
+    "transposed both": (
+        "transposed",
+        [("row * x_stride + column", "column * x_stride + row"), ("row * y_stride + column", "column * y_stride + row")],
+    ),
+    "columns reversed": ("reversed", [("row * x_stride + column", "row * x_stride + columns - 1 - column")]),
+    "rows reversed": ("reversed", [("y_ptr + row", "y_ptr + (tl.num_programs(0) - 1 - row)")]),
+    "always row 0 loaded": ("same_row", [("x_ptr + row * x_stride + column", "x_ptr + column")]),
+    "always row 0 stored": ("rows_unwritten", [("y_ptr + row * y_stride + column", "y_ptr + column")]),
+    "column forgotten in the load": ("same_column", [("row * x_stride + column, mask=mask", "row * x_stride")]),
+    "column numbers stored": ("addresses_stored", [("column, x, mask", "column, column, mask")]),
+    "the mask stored": ("mask_stored", [("column, x, mask", "column, mask, mask")]),
+    "rounded": ("rounded", [(STORE, "tl.store(y_ptr + row * y_stride + column, x.to(tl.float16), mask=mask)")]),
+    "nothing stored": ("nothing_stored", [(STORE, "pass")]),
+    "stores into x": ("input_overwritten", [("tl.store(y_ptr + row * y_stride", "tl.store(x_ptr + row * x_stride")]),
+    "y is x": ("input_overwritten", [("y = torch.empty_like(x)", "y = x")]),
+    "returns x": ("returns_input", [("return y", "return x")]),
+    "stores twice": ("extra_stores", [(STORE, STORE + "\n    " + STORE)]),
+    "reads twice": ("extra_loads", [(LOAD, LOAD + "\n    " + LOAD)]),
+    "two programs a row": ("extra_loads", [("[(rows,)]", "[(rows, 2)]")]),
+    "two launches": (
+        "extra_launches",
+        [("    copy_kernel[(rows,)](y, x, y.stride(0), x.stride(0), columns, BLOCK=triton.next_power_of_2(columns))",
+          "    for start in range(0, columns, 1024):\n        part = x[:, start : start + 1024]\n"
+          "        copy_kernel[(rows,)](y[:, start:], part, y.stride(0), x.stride(0), part.shape[1], BLOCK=1024)")],
+    ),
+    "clone": ("torch_work", "def copy_rows(x):\n    return x.clone()\n"),
+    "copy_": ("torch_work", "import torch\n\n\ndef copy_rows(x):\n    return torch.empty_like(x).copy_(x)\n"),
+    "numpy does it": ("no_launch", "import torch\n\n\ndef copy_rows(x):\n    return torch.from_numpy(x.numpy().copy())\n"),
+    "fills with zeros": ("zeros_stored", [("column, x, mask", "column, tl.zeros_like(x), mask")]),
+    "the finished kernel imported": ("answer_opened", [("import torch\n", "import torch\nfrom solutions.copy_rows import copy_kernel\n")]),
+}  # fmt: skip
+
+RIGHT = {
+    "two rows a program, 2-D tiles": HEAD + '''@triton.jit
+def kernel(x_ptr, y_ptr, xs, ys, rows, columns, R: tl.constexpr, B: tl.constexpr):
+    r = tl.program_id(0) * R + tl.arange(0, R)[:, None]
+    c = tl.arange(0, B)[None, :]
+    mask = (r < rows) & (c < columns)
+    tl.store(y_ptr + r * ys + c, tl.load(x_ptr + r * xs + c, mask=mask), mask=mask)
+
+
+def copy_rows(x):
+    y = torch.empty_like(x)
+    m, n = x.shape
+    kernel[(triton.cdiv(m, 2),)](x, y, x.stride(0), y.stride(0), m, n, R=2, B=triton.next_power_of_2(n))
+    return y
+''',
+    "a loop over tiles": HEAD + '''@triton.jit
+def kernel(x_ptr, y_ptr, xs, ys, columns, B: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    for start in range(0, columns, B):
+        c = start + tl.arange(0, B)
+        x = tl.load(x_ptr + row * xs + c, mask=c < columns, other=0.0)
+        tl.store(y_ptr + row * ys + c, x, mask=c < columns)
+
+
+def copy_rows(x):
+    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    kernel[(x.shape[0],)](x, y, x.stride(0), y.stride(0), x.shape[1], B=128)
+    return y
+''',
+    "flat, by division": HEAD + '''@triton.jit
+def kernel(x_ptr, y_ptr, xs, n, columns, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    x = tl.load(x_ptr + (i // columns) * xs + i % columns, mask=i < n)
+    tl.store(y_ptr + i, x, mask=i < n)
+
+
+def copy_rows(x):
+    y = x.new_empty(x.shape)
+    kernel[lambda meta: (triton.cdiv(x.numel(), meta["B"]),)](x, y, x.stride(0), x.numel(), x.shape[1], B=256)
+    return y
+''',
+    "one program for all rows": HEAD + '''@triton.jit
+def kernel(x_ptr, y_ptr, xs, ys, rows, columns, B: tl.constexpr):
+    c = tl.arange(0, B)
+    for row in range(0, rows):
+        x = tl.load(x_ptr + c, mask=c < columns, eviction_policy="evict_first")
+        tl.store(y_ptr + c, x, mask=c < columns)
+        x_ptr += xs
+        y_ptr += ys
+
+
+def copy_rows(x):
+    y = torch.zeros_like(x)
+    kernel[(1,)](x, y, x.stride(0), y.stride(0), *x.shape, B=triton.next_power_of_2(x.shape[1]))
+    return y
+''',
+    "from the last row up, through float32": HEAD + '''@triton.jit
+def kernel(x_ptr, y_ptr, xs, ys, columns, B: tl.constexpr):
+    row = tl.num_programs(0) - 1 - tl.program_id(0)
+    c = B - 1 - tl.arange(0, B)
+    x = tl.load(x_ptr + row * xs + c, mask=c < columns).to(tl.float32)
+    tl.store(y_ptr + row * ys + c, x, mask=c < columns)
+
+
+def copy_rows(x):
+    y = torch.empty((x.shape[0], x.shape[1] + 3), dtype=x.dtype)[:, : x.shape[1]]
+    kernel[(x.shape[0],)](x, y, x.stride(0), y.stride(0), x.shape[1], B=triton.next_power_of_2(x.shape[1]), num_warps=1)
+    return y
+''',
+}

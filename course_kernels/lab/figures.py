@@ -395,6 +395,44 @@ def _total(operations: Sequence[Operation]) -> tuple[float, float]:
     return sum(o[1] for o in operations), sum(o[2] for o in operations)
 
 
+def counted_and_seen(bars: Sequence[tuple], source: str = "") -> Picture:
+    """Counted traffic beside what hardware counters saw at DRAM, two bars a matrix, in passes.
+
+    bars: (matrix, a note, counted (reads, writes), seen (reads, writes)), the pairs in passes: multiples of
+    the whole matrix. source: where the counters come from.
+    """
+    if not bars:
+        raise ValueError("There is nothing to draw: no matrix.")
+    step, top = 92, 64
+    d = Drawing(WIDTH, top + step * len(bars) + 62)
+    x = Scale(0, max(max(sum(c), sum(s)) for _, _, c, s in bars) * 1.02, 100, WIDTH - 96)
+    d.text(8, 24, "Passes over the matrix: counted, and seen at DRAM", TEXT, bold=True)
+    for k, (words, colour) in enumerate((("read", BLUE), ("written", ORANGE))):
+        d.rect(WIDTH - 170 + 78 * k, 13, 13, 13, colour)
+        d.text(WIDTH - 152 + 78 * k, 24, words, SMALL)
+    base = top + step * len(bars)
+    for v in ticks(0, x.high, 8):
+        d.line(x(v), top - 20, x(v), base, GRID)
+        d.text(x(v), base + 19, short(v), SMALL, "middle", MUTED)
+    d.line(x.start, base, x.stop, base, MUTED)
+    d.text((x.start + x.stop) / 2, base + 38, "passes", TEXT, "middle")
+    told = []
+    for i, (name, note, *pairs) in enumerate(bars):
+        line = top + step * i
+        d.text(8, line - 4, name, TEXT, bold=True, halo=True)
+        d.text(8 + text_width(name, TEXT, True) + 14, line - 4, note, SMALL, fill=MUTED, halo=True)
+        for k, (which, (reads, writes)) in enumerate(zip(("counted", "seen"), pairs, strict=True)):
+            y = line + 6 + 28 * k
+            d.text(x.start - 10, y + 16, which, SMALL + 0.5, "end")
+            d.rect(x.start, y, x(reads) - x.start, 22, BLUE)
+            d.rect(x(reads), y, x(reads + writes) - x(reads), 22, ORANGE)
+            d.text(x(reads + writes) + 8, y + 16, f"{reads:.2f} + {writes:.2f}", SMALL)
+            told.append(f"{name} {which}: {reads:.2f} read, {writes:.2f} written")
+    d.text(8, d.height - 8, source, SMALL, fill=MUTED)
+    alt = f"Traffic in passes over the matrix. {'; '.join(told)}. {source}"
+    return Picture(d.svg(alt), alt)
+
+
 # (d) ------------------------------------------------------------------------------------------------------
 
 

@@ -74,6 +74,20 @@ def note_hint(name: str, most: int) -> int:
         return most
 
 
+def yours(name: str, otherwise):
+    """The learner's own function of an exercise that has passed, as its file is now; `otherwise` until then."""
+    from course_kernels.lab import sandbox, specs
+    from course_kernels.lab.files import exercise_file
+
+    path = exercise_file(name)
+    if name not in specs.names() or not path.exists() or not of(name)["passed"]:
+        return otherwise
+    try:
+        return sandbox.load_entry(str(path), specs.get(name).entry)
+    except Exception:  # changed since it passed, and it does not run: the check says why
+        return otherwise
+
+
 def progress():
     """A table: every exercise, its attempts and hints, when it passed, and what is next."""
     from course_kernels.lab import specs

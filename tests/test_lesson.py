@@ -89,6 +89,8 @@ def test_choices():
     assert lesson.predict("k", "What rules?", "The Memory", choices=choices).guess == "the memory"
     assert lesson.compare("k", "the memory").verdict == "As predicted."
     assert "Not what was predicted" in lesson.compare("k", "the launch").verdict
+    lesson.predict("free", "What rules?", "something with memory")
+    assert "judge for yourself" in lesson.compare("free", "the memory").verdict
     other = lesson.predict("j", "What rules?", "the moon", choices=choices)
     assert other.guess == "the moon" and "none of the choices" in other.plain()
 

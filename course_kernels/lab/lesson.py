@@ -99,8 +99,11 @@ class Comparison(Display):
         if self.ratio is None:
             if _is_number(self.guess) and _is_number(self.measured):
                 return "As predicted." if self.guess == self.measured else "No ratio can be formed."
-            same = _same_text(self.guess, self.measured)
-            return "As predicted." if same else "Not what was predicted: find out why before you go on."
+            if _same_text(self.guess, self.measured):
+                return "As predicted."
+            if self.prediction.choices:
+                return "Not what was predicted: find out why before you go on."
+            return "No ratio can be formed from that: judge for yourself how close it was."
         if self.ratio <= 0:
             return "The two differ in sign or one is zero, so their ratio says nothing."
         factor = max(self.ratio, 1 / self.ratio)

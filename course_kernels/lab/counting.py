@@ -446,8 +446,7 @@ def count_here(fn, rows: int, cols: int, dtype: str) -> dict:
         if not counts["loads"] and rows * cols:
             raise ValueError(
                 "PyTorch dispatched nothing that reads: if the function launches a kernel, it can be metered "
-                "only "
-                "where kernels are interpreted. Save it as an exercise's answer and name that, or set "
+                "only where kernels are interpreted. Save it as an exercise's answer and name that, or set "
                 "TRITON_INTERPRET=1 and start Python again."
             )
         return counts
@@ -585,8 +584,7 @@ def _extended(count, plan, rows: int, cols: int) -> dict:
         if line is not None:
             line["how"] = (
                 f"Launched on the whole shape; the programs of its first {_and((2, 3, 5))} rows were "
-                "counted, which "
-                f"lie on a line, and extended along it to {rows:,} rows."
+                f"counted, which lie on a line, and extended along it to {rows:,} rows."
             )
             return line
     return _whole(count, rows, cols, programs)
@@ -601,8 +599,7 @@ def _whole(count, rows: int, cols: int, programs: int = 0) -> dict:
     if rows * cols > MOST_ELEMENTS or programs > MOST_PROGRAMS:
         raise ValueError(
             f"{rows:,} × {cols:,} is more than can be counted here element by element, and smaller shapes do "
-            "not tell "
-            "for certain what it moves. Take fewer rows or columns."
+            "not tell for certain what it moves. Take fewer rows or columns."
         )
     (answer,) = count((rows,))
     launches = answer.pop("launches")

@@ -25,8 +25,7 @@ class SafeSoftmax(Exercise):
     entry = "safe_softmax"
     brief = (
         "safe_softmax(x) → y: the softmax of each row of x (rows, columns) in PyTorch steps, no library "
-        "softmax, "
-        "x left as it is."
+        "softmax, x left as it is."
     )
     how = "Run in PyTorch on small inputs"
     library_advice = (
@@ -44,8 +43,7 @@ class SafeSoftmax(Exercise):
         Hint(
             "the result holds NaN where the scores are large",
             "exp(x) leaves float32 just past 88. What may be taken off every score of a row without changing "
-            "the "
-            "quotient, so that the largest exponent is 0?",
+            "the quotient, so that the largest exponent is 0?",
         ),
         Hint(
             "PyTorch says that sizes must match, or a square matrix comes out wrong",
@@ -56,16 +54,14 @@ class SafeSoftmax(Exercise):
             "some rows are right and others are not",
             "Four lines: maximum = x.amax(dim=1, keepdim=True); numerator = torch.exp(x - maximum); "
             "denominator = numerator.sum(dim=1, keepdim=True); return numerator / denominator. Each row has "
-            "a maximum "
-            "and a sum of its own.",
+            "a maximum and a sum of its own.",
         ),
     )
     lesson = (
         "Taking a constant off a row multiplies numerator and denominator by the same factor, so nothing "
-        "changes; the "
-        "row maximum is the constant that keeps every exponent at or below 0. Each of these lines is a "
-        "kernel of its "
-        "own on a GPU, and carries the whole matrix to memory and back. The next notebook counts those trips."
+        "changes; the row maximum is the constant that keeps every exponent at or below 0. Each of these "
+        "lines is a kernel of its own on a GPU, and carries the whole matrix to memory and back. The next "
+        "notebook counts those trips."
     )
 
     # Cases
@@ -81,7 +77,7 @@ class SafeSoftmax(Exercise):
         marked[2, :] = -INF
         marked[3, rng.permutation(odd)[: odd // 2]] = -INF
         apart = normal(4, odd) + np.array([[200.0], [-200.0], [0.0], [-3e4]], np.float32)
-        spread = np.stack([np.linspace(-1e4, 0, odd), np.linspace(60, -40, odd), np.linspace(-90, 90, odd)])
+        spread = np.stack([np.linspace(-1e4, 0, odd), np.linspace(60, -40, odd), np.linspace(-90, 85, odd)])
         half = normal(4, 60) + np.array([[0.0], [30.0], [-40.0], [300.0]], np.float32)
         return [
             Case("plain", "random numbers around 0", normal(3, odd)),
@@ -194,8 +190,7 @@ class SafeSoftmax(Exercise):
                     + (f"line {line}: `{result.error['source']}`." if line else "")
                     + f" PyTorch says: {result.error['text'].splitlines()[0]}",
                     f"Proven on a {square[0].shape} matrix, where the sizes happen to match: there nothing "
-                    "raises, and "
-                    "the values are silently wrong.",
+                    "raises, and the values are silently wrong.",
                     advice,
                 )
 
@@ -281,8 +276,7 @@ class SafeSoftmax(Exercise):
         return [
             f"{len(cases)} inputs, {sum(len(c.x) for c in cases)} rows, right as far as each dtype allows.",
             f"PyTorch ran {len(moving)} operations for it, {', '.join(row['name'] for row in moving)}: for "
-            "each element "
-            f"of x, {reads:.3g} elements read and {writes:.3g} written.",
+            f"each element of x, {reads:.3g} elements read and {writes:.3g} written.",
         ]
 
     # Counting, for traffic("safe_softmax", …)
@@ -428,8 +422,7 @@ def swallowed(exercise, case, result):
     return Finding(
         "nan_swallowed",
         f"Row {row} of the case holds {what}, and the result hides it: the whole row should be NaN, as "
-        "torch.softmax "
-        "has it.",
+        "torch.softmax has it.",
         why="A softmax that turns bad input into plausible numbers hides the fault from whoever looks for "
         "it.",
         next="Leave out nan_to_num, where and clamp; NaN then spreads by itself.",

@@ -988,7 +988,7 @@ def exp_range(
         *(v for pair in limits.values() for v in pair),
         *(v for row in scores.values() for v in row),
     ]
-    reach = max(max(every), -min(every)) * 1.12
+    reach = max(max(every), -min(every)) * 1.2
     step, top = 44, 52
     base = top + step * (len(scores) + len(limits)) + 6
     d = Drawing(WIDTH, base + 54)
@@ -1000,25 +1000,37 @@ def exp_range(
         d.text(x(v), base + 19, short(v), SMALL, "middle", MUTED)
     d.line(x.start, base, x.stop, base, MUTED)
     d.text((x.start + x.stop) / 2, base + 40, "score x", TEXT, "middle")
+    bars = top + step * len(scores)
+    for k, (name, (low, high)) in enumerate(limits.items()):
+        line = bars + step * k
+        d.text(x.start - 12, line + 16, name, TEXT, "end")
+        d.rect(x.start, line, x.stop - x.start, 22, GREY, opacity=0.13)
+        d.rect(x(low), line, x(high) - x(low), 22, BLUE)
+    for i, row in enumerate(scores.values()):
+        for v in row:
+            d.line(x(v), top + step * i + 11, x(v), base, ORANGE, 1.5, "4 3")
+            d.marker(x(v), top + step * i + 11, "diamond", 6, ORANGE, INK, 1)
     line = top
     for name, row in scores.items():
         d.text(x.start - 12, line + 16, name, SMALL + 0.5, "end")
-        for v in row:
-            d.line(x(v), line + 11, x(v), base, ORANGE, 1.5, "4 3")
-            d.marker(x(v), line + 11, "diamond", 6, ORANGE, INK, 1)
         label, edge = ", ".join(map(short, row)), max(row)
         fits = x(edge) + 12 + text_width(label, SMALL) < x.stop
         at_x, anchor = (x(edge) + 12, "start") if fits else (x(min(row)) - 12, "end")
         d.text(at_x, line + 16, label, SMALL, anchor, halo=True)
         line += step
-    for name, (low, high) in limits.items():
-        d.text(x.start - 12, line + 16, name, TEXT, "end")
-        d.rect(x.start, line, x.stop - x.start, 22, GREY, opacity=0.13)
-        d.rect(x(low), line, x(high) - x(low), 22, BLUE)
-        d.text(x.start + 6, line + 16, "exp(x) = 0", SMALL, fill=INK)
-        d.text(x.stop - 6, line + 16, "exp(x) = ∞", SMALL, "end", INK)
-        d.text(x(low) - 6, line + 16, f"{low:.1f}".replace("-", "−"), SMALL, "end", bold=True)
-        d.text(x(high) + 6, line + 16, f"{high:.1f}", SMALL, bold=True)
+    for low, high in limits.values():
+        left, right = f"{low:.1f}".replace("-", "−"), f"{high:.1f}"
+        inside = x(high) - x(low) > 160  # a wide bar holds its own numbers
+        ink, gap = (CARD, 7) if inside else (INK, -7)
+        d.text(x(low) + gap, line + 16, left, SMALL, "start" if inside else "end", ink, bold=True)
+        d.text(x(high) - gap, line + 16, right, SMALL, "end" if inside else "start", ink, bold=True)
+        room = 0 if inside else text_width(left, SMALL, True) + 12
+        for words, at_x, anchor, free in (
+            ("exp(x) = 0", x.start + 6, "start", x(low) - x.start - room),
+            ("exp(x) = ∞", x.stop - 6, "end", x.stop - x(high) - room),
+        ):
+            if free > text_width(words, SMALL) + 12:
+                d.text(at_x, line + 16, words, SMALL, anchor, INK, halo=True)
         line += step
     ranges = "; ".join(f"{name} from {short(low)} to {short(high)}" for name, (low, high) in limits.items())
     rows = "".join(f" Scores {name}: {', '.join(map(short, row))}." for name, row in scores.items())

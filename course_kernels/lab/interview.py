@@ -118,10 +118,10 @@ QUESTIONS: dict[str, Question] = {
         ),
         strongest=(
             "Reads 5MN + 2M and writes 3MN + 2M against MN and MN. Accounts that say six passes and 3× "
-            "forget that the maximum and the sum read the whole matrix as well. Hardware counters agree "
-            "with the count once the matrix outgrows L2; below, writes stay in the cache and DRAM sees "
-            "fewer. So it is a count of what the kernels ask for, and a prediction of DRAM traffic only "
-            "for large matrices.",
+            "take subtract and exp for one kernel, which eager PyTorch does not launch, or forget that "
+            "the maximum and the sum read the whole matrix. Hardware counters agree with the count once "
+            "the matrix outgrows L2; below, writes stay in the cache and DRAM sees fewer. So it is a "
+            "count of what the kernels ask for, and a prediction of DRAM traffic only for large matrices.",
             "Explains a wrong count that is in circulation, and when the right one predicts the hardware.",
         ),
     ),

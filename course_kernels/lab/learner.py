@@ -75,7 +75,7 @@ def note_hint(name: str, most: int) -> int:
 
 
 def yours(name: str, otherwise):
-    """The learner's own function of an exercise that has passed, as its file is now; `otherwise` until then."""
+    """The learner's own function of an exercise that has passed, as its file is now; else `otherwise`."""
     from course_kernels.lab import sandbox, specs
     from course_kernels.lab.files import exercise_file
 

@@ -86,6 +86,8 @@ class Interactive(Display):
         self.redraw()
 
     def redraw(self) -> None:
+        if self._box is None:
+            return  # nobody has asked for a widget
         try:
             shown = self.draw(**self.values)
         except ValueError as problem:  # something typed cannot be drawn; the last picture stays
@@ -419,6 +421,8 @@ class Explorer(Interactive):
 
     def _progress(self, done, of, stop, problem="") -> None:
         """Show how far it is; done None: over."""
+        if self._box is None:
+            return
         if done is not None:
             self._bar.max, self._bar.value = of, done
         busy = done is not None and done < of and not stop.is_set()

@@ -1,0 +1,8 @@
+"""Softmax of each row in PyTorch steps, safe for scores of any size."""
+
+import torch
+
+
+def safe_softmax(x):
+    """x: (rows, columns), float32 or float16. Returns y, its softmax along each row; shape and dtype of x."""
+    raise NotImplementedError("take the row maximum off, exponentiate, sum each row, divide")  # your code in place of this line

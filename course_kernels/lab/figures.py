@@ -404,13 +404,13 @@ def counted_and_seen(bars: Sequence[tuple], source: str = "") -> Picture:
     if not bars:
         raise ValueError("There is nothing to draw: no matrix.")
     step, top = 92, 64
-    d = Drawing(WIDTH, top + step * len(bars) + 62)
+    base = top + step * len(bars) - 18
+    d = Drawing(WIDTH, base + 72)
     x = Scale(0, max(max(sum(c), sum(s)) for _, _, c, s in bars) * 1.02, 100, WIDTH - 96)
     d.text(8, 24, "Passes over the matrix: counted, and seen at DRAM", TEXT, bold=True)
     for k, (words, colour) in enumerate((("read", BLUE), ("written", ORANGE))):
         d.rect(WIDTH - 170 + 78 * k, 13, 13, 13, colour)
         d.text(WIDTH - 152 + 78 * k, 24, words, SMALL)
-    base = top + step * len(bars)
     for v in ticks(0, x.high, 8):
         d.line(x(v), top - 20, x(v), base, GRID)
         d.text(x(v), base + 19, short(v), SMALL, "middle", MUTED)
@@ -426,7 +426,7 @@ def counted_and_seen(bars: Sequence[tuple], source: str = "") -> Picture:
             d.text(x.start - 10, y + 16, which, SMALL + 0.5, "end")
             d.rect(x.start, y, x(reads) - x.start, 22, BLUE)
             d.rect(x(reads), y, x(reads + writes) - x(reads), 22, ORANGE)
-            d.text(x(reads + writes) + 8, y + 16, f"{reads:.2f} + {writes:.2f}", SMALL)
+            d.text(x(reads + writes) + 8, y + 16, f"{reads:.2f} + {writes:.2f}", SMALL, halo=True)
             told.append(f"{name} {which}: {reads:.2f} read, {writes:.2f} written")
     d.text(8, d.height - 8, source, SMALL, fill=MUTED)
     alt = f"Traffic in passes over the matrix. {'; '.join(told)}. {source}"

@@ -289,6 +289,17 @@ def test_every_contender_looks_different():
         assert len(set(looks)) == len(looks)
 
 
+def test_alt_text_names_only_what_was_measured_near_that_width():
+    from course_kernels.lab.results import Record
+
+    points = [("copy", 64, 100.0), ("copy", 4096, 90.0), ("eager", 64, 20.0)]
+    records = [
+        Record(kernel, "forward", columns, 8, "float32", gbps, None, 1.0) for kernel, columns, gbps in points
+    ]
+    assert "Near 4,096 columns: copy 90. " in figures.bandwidth_curve(records, at=4096).alt
+    assert "Near 64 columns: copy 100, eager 20. " in figures.bandwidth_curve(records, at=64).alt
+
+
 def test_row_and_lanes_counts_the_masked_lanes():
     assert "3 masked lanes" in words(figures.row_and_lanes(13))
     assert not any("masked" in w for w in words(figures.row_and_lanes(16)))

@@ -281,6 +281,8 @@ def bandwidth_curve(
 
     here = at or high
     nearest = {n: min(points, key=lambda r: abs(math.log(r.columns / here))) for n, points in lines.items()}
+    closest = min(abs(math.log(r.columns / here)) for r in nearest.values())
+    nearest = {n: r for n, r in nearest.items() if abs(math.log(r.columns / here)) < closest + 0.02}
     alt = (
         f"Bandwidth in GB/s against columns, {count(low)} to {count(high)}, for {', '.join(lines)}. "
         f"Near {here:,} columns: " + ", ".join(f"{n} {r.gbps:,.0f}" for n, r in nearest.items()) + ". "

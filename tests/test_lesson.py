@@ -296,8 +296,8 @@ def test_alt_text_names_only_what_was_measured_near_that_width():
     records = [
         Record(kernel, "forward", columns, 8, "float32", gbps, None, 1.0) for kernel, columns, gbps in points
     ]
-    assert "Near 4,096 columns: copy 90. " in figures.bandwidth_curve(records, at=4096).alt
-    assert "Near 64 columns: copy 100, eager 20. " in figures.bandwidth_curve(records, at=64).alt
+    assert "Near 4,096 columns: copy 90." in figures.bandwidth_curve(records, at=4096).alt
+    assert "Near 64 columns: copy 100, eager 20." in figures.bandwidth_curve(records, at=64).alt
 
 
 def test_row_and_lanes_counts_the_masked_lanes():

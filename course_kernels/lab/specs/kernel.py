@@ -103,6 +103,7 @@ class KernelExercise(Exercise):
                 "The file replaces a part of Triton's interpreter, and the check counts there.",
                 next="Leave Triton as it is and write the kernel.",
             )
+        self.check_faults(session, case, result)  # first: a stray store may hit anything, x too
         if result.x_stores:
             raise Finding(
                 "input_overwritten",
@@ -111,7 +112,6 @@ class KernelExercise(Exercise):
                 f"{result.x_stores} elements of x were stored to.",
                 "Allocate the output with torch.empty_like(x) and store there.",
             )
-        self.check_faults(session, case, result)
         self.check_outputs(case, result, at)
 
     def shape_trouble(self, session: Session, case: Case, result: Result) -> None:
@@ -357,13 +357,14 @@ class KernelExercise(Exercise):
             equal = (np.abs(got - guess) <= coarse * np.abs(guess) + 1e-30) | (got == guess)
         return bool((equal | (np.isnan(got) & np.isnan(guess))).all())
 
-    def recognise(self, case: Case, result: Result) -> list:
-        """The rows of the fingerprint table that the outputs are equal to, and that are wrong here."""
+    def recognise(self, case: Case, result: Result, telling: bool = True) -> list:
+        """The rows of the fingerprint table that the outputs are equal to; telling: and that are wrong here."""
         wanted, found = self.expected(case.x), []
         for entry in self.fingerprint_table(case, result.widest_load):
             guesses = entry[1] if isinstance(entry[1], tuple) else (entry[1],)
-            telling = [i for i, g in enumerate(guesses) if g is not None and not self.near(case, np.asarray(g), wanted[i], i)]
-            if any(not np.isnan(guesses[i]).all() for i in telling) and self.matches(case, result, entry[1]):
+            given = [i for i, g in enumerate(guesses) if g is not None and not np.isnan(g).all()]
+            tells = any(not self.near(case, np.asarray(guesses[i]), wanted[i], i) for i in given)
+            if given and (tells or not telling) and self.matches(case, result, entry[1]):
                 found.append(entry)
         return found
 
@@ -510,12 +511,15 @@ def fingerprints(exercise, session, case, result):
         again = session.run([cut])
         if again[0].error is None and exercise.whole(again[0]) and exercise.wrong_rows(cut, again[0]) is not None:
             pairs.append((cut, again[0]))
-    for pair in pairs:
-        found = exercise.recognise(*pair)
+    possible = {name for name, *_ in exercise.recognise(case, result, telling=False)}
+    for other, outcome in pairs + session.wrong:
+        found = exercise.recognise(other, outcome)
+        if (other, outcome) not in pairs:
+            found = [f for f in found if f[0] in possible]
         # Where several mistakes give the same here, the other inputs that came out wrong decide.
-        for other in session.wrong:
-            if len(found) > 1 and other[0] is not case:
-                names = {name for name, *_ in exercise.recognise(*other)}
+        for another in session.wrong:
+            if len({name for name, *_ in found}) > 1 and another[0] is not other:
+                names = {name for name, *_ in exercise.recognise(*another)}
                 found = [f for f in found if f[0] in names] or found
         if found:
             mistake, _, what, advice = found[0]

@@ -16,7 +16,9 @@ def check_dtype(x, dtypes=DTYPES):
 def check_place(x):
     """Raise a ValueError when x lies where the kernels of this process cannot reach it."""
     if x.device.type == "cpu" and not knobs.runtime.interpret:
-        raise ValueError("This tensor is on the CPU, but kernels are compiled for the GPU here: pass x.cuda().")
+        raise ValueError(
+            "The tensor is on the CPU, but kernels are compiled for the GPU here: pass x.cuda()."
+        )
 
 
 def rows_and_columns(x, most_columns=None, dtypes=DTYPES):
@@ -32,16 +34,17 @@ def rows_and_columns(x, most_columns=None, dtypes=DTYPES):
     """
     check_dtype(x, dtypes)
     if x.dim() != 2:
-        raise ValueError(f"This kernel takes a matrix (rows, columns); the tensor has shape {tuple(x.shape)}.")
+        raise ValueError(f"This kernel takes a matrix (rows, columns), not the shape {tuple(x.shape)}.")
     rows, columns = x.shape
     if columns > 1 and x.stride(1) != 1:
         raise ValueError(
-            f"The columns of a row must lie side by side (last stride 1, here {x.stride(1)}): pass x.contiguous()."
+            f"The columns of a row must lie side by side (last stride 1, not {x.stride(1)}): "
+            "pass x.contiguous()."
         )
     if most_columns is not None and columns > most_columns:
         raise ValueError(
-            f"A row of {columns:,} columns is too wide for this kernel, which takes at most {most_columns:,}. "
-            "course_kernels.softmax picks a kernel for any width."
+            f"A row of {columns:,} columns is too wide for this kernel, which takes at most "
+            f"{most_columns:,}. course_kernels.softmax picks a kernel for any width."
         )
     check_place(x)
     return rows, columns

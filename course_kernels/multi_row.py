@@ -18,7 +18,15 @@ LOG2E = tl.constexpr(math.log2(math.e))
 
 @triton.jit
 def multi_row_kernel(
-    y_ptr, x_ptr, y_stride, x_stride, rows, columns, ROWS: tl.constexpr, BLOCK: tl.constexpr, LOG: tl.constexpr
+    y_ptr,
+    x_ptr,
+    y_stride,
+    x_stride,
+    rows,
+    columns,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+    LOG: tl.constexpr,
 ):
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     column = tl.arange(0, BLOCK)[None, :]
@@ -41,8 +49,8 @@ def softmax(x, log=False):
     """Softmax of each row of a matrix, several rows a program.
 
     Args:
-        x: (rows, columns), float16, bfloat16, float32 or float64, at most MAX_COLUMNS columns; any row stride.
-        log: give the logarithm of the softmax, (x − m) − log d, instead.
+        x: (rows, columns), float16, bfloat16, float32 or float64, at most MAX_COLUMNS columns; any row
+            stride. log: give the logarithm of the softmax, (x − m) − log d, instead.
 
     Returns:
         y: (rows, columns), contiguous, dtype and device of x.
@@ -55,14 +63,25 @@ def softmax(x, log=False):
     if y.numel() == 0:
         return y
     block = triton.next_power_of_2(columns)
-    rows_each, warps = tile(block)
+    rows_each, warps = tile(block, x.element_size())
     with torch.cuda.device_of(x):
         multi_row_kernel[(triton.cdiv(rows, rows_each),)](
-            y, x, y.stride(0), x.stride(0), rows, columns, ROWS=rows_each, BLOCK=block, LOG=log, num_warps=warps
+            y,
+            x,
+            y.stride(0),
+            x.stride(0),
+            rows,
+            columns,
+            ROWS=rows_each,
+            BLOCK=block,
+            LOG=log,
+            num_warps=warps,
         )
     return y
 
 
-def tile(block):
-    """(rows, warps) of a program for rows of `block` elements: about 1,024 elements by 4 warps, 8 a thread."""
-    return max(1, 1024 // block), min(max(block // 256, 4), 32)
+def tile(block, itemsize):
+    """(rows, warps) of a program, for rows of `block` elements: 1,024 elements or one row, 64 bytes a
+    thread."""
+    rows = max(1, 1024 // block)
+    return rows, min(max(rows * block * itemsize // (32 * 64), 1), 16)

@@ -3,9 +3,9 @@
     m_j = max(m_{j−1}, x_j)
     d_j = d_{j−1} · exp(m_{j−1} − m_j) + exp(x_j − m_j)         (Milakov and Gimelshein, 2018)
 
-Each time the maximum grows, the sum found so far is rescaled to the new one. The same step joins the results of
-any two stretches of a row, in any order and grouping: it is associative, commutative, and (−inf, 0) changes nothing.
-So it joins lanes here, tiles in `tiled`, programs in `split_row` and `resident_row`.
+Each time the maximum grows, the sum found so far is rescaled to the new one. The same step joins the
+results of any two stretches of a row, in any order and grouping: it is associative, commutative, and (−inf,
+0) changes nothing. So it joins lanes here, tiles in `tiled`, programs in `split_row` and `resident_row`.
 """
 
 import math
@@ -47,7 +47,8 @@ def softmax(x):
     """Softmax of each row of a matrix, its maximum and sum found together.
 
     Args:
-        x: (rows, columns), float16, bfloat16, float32 or float64, at most MAX_COLUMNS columns; any row stride.
+        x: (rows, columns), float16, bfloat16, float32 or float64, at most MAX_COLUMNS columns; any row
+            stride.
 
     Returns:
         y: (rows, columns), contiguous, dtype and device of x.

@@ -1,12 +1,13 @@
-"""Many programs share a row and keep it in registers: any width that fits on the whole chip, read 1, write 1.
+"""Many programs share a row and keep it in registers: any width the chip can hold, read 1, write 1.
 
-A row is cut into slices, one for each of its programs. A program reads its slice once, publishes the slice's (m, d),
-waits until its fellows have published theirs, merges them all, and writes its outputs from registers.
+A row is cut into slices, one for each program of a team. A program reads its slice once, publishes the
+slice's (m, d), waits until its fellows have published theirs, merges them all, and writes its outputs from
+registers.
 
-Waiting for another program is safe only if that program is running. So the launch is cooperative (all programs of
-the grid run at once, or the launch fails), the grid is no larger than the GPU holds, and each team of programs
-walks from row to row. The wait costs a trip through memory each way; to hide it, a team writes a row only after it
-has asked for the next one, which arrives in shared memory meanwhile.
+Waiting for another program is safe only if that program is running. So the launch is cooperative (all
+programs of the grid run at once, or the launch fails), the grid is no larger than the GPU holds, and each
+team walks from row to row. The wait costs a trip through memory each way. To hide it, a team writes a row
+only after it has asked for the next one, which arrives in shared memory meanwhile.
 """
 
 import functools
@@ -21,66 +22,160 @@ from . import split_row
 from .inputs import rows_and_columns
 from .online import merge
 
+MAX_COLUMNS = 2_097_152  # beyond, one row fills the chip, nothing hides the wait, and split_row is as fast
+REGISTERS = 128  # of each thread: 64 for the elements it holds, 64 for all else
 LOG2E = tl.constexpr(math.log2(math.e))
-NOTHING = tl.constexpr(0)  # a slot nobody has written: as floats (0.0, 0.0), which no slice can give (d = 0 ⇒ m = −inf)
+# A slot nobody has written: as (m, d) it would be (0.0, 0.0), but only m = −inf has d = 0
+NOTHING = tl.constexpr(0)
 EMPTY = tl.constexpr(-8_388_608 << 32)  # the slot of an empty slice: the bits of (−inf, 0.0)
 
 
 @triton.jit
 def publish(slot_ptr, m, d, mask):
     """Write (m, d), two float32, as one 64-bit word: whoever reads it sees both or neither."""
-    word = (m.to(tl.int32, bitcast=True).to(tl.int64) << 32) | (d.to(tl.int32, bitcast=True).to(tl.int64) & 0xFFFFFFFF)
+    word = (m.to(tl.int32, bitcast=True).to(tl.int64) << 32) | (
+        d.to(tl.int32, bitcast=True).to(tl.int64) & 0xFFFFFFFF
+    )
     tl.atomic_xchg(slot_ptr, word, mask=mask, sem="relaxed")
 
 
 # Not inlined: Triton prefetches the loads of a loop only if the loop holds no other loop.
 @triton.jit(noinline=True)
 def collect(slots_ptr, programs, expected, SLOTS: tl.constexpr):
-    """Wait until all programs of a team have published, and merge what they found. Not expected: do not wait."""
-    slot = tl.arange(0, SLOTS)
-    mask = (slot < programs) & expected
-    word = tl.load(slots_ptr + slot, mask=mask, other=EMPTY, volatile=True)
-    while tl.sum((word == NOTHING).to(tl.int32), axis=0) > 0:
-        word = tl.load(slots_ptr + slot, mask=mask, other=EMPTY, volatile=True)
-    m = (word >> 32).to(tl.int32).to(tl.float32, bitcast=True)
-    d = word.to(tl.int32).to(tl.float32, bitcast=True)
+    """Wait until all programs of a team have published, and merge what they found; if not expected, do not
+    wait."""
+    # At most 32 slots at a time, a thread each: every warp sees them all, and none waits for another warp.
+    WARP: tl.constexpr = 32 if SLOTS > 32 else SLOTS
+    m = tl.full((WARP,), float("-inf"), tl.float32)
+    d = tl.zeros((WARP,), tl.float32)
+    missing = 1
+    while missing > 0:
+        m = tl.full((WARP,), float("-inf"), tl.float32)
+        d = tl.zeros((WARP,), tl.float32)
+        nothing = tl.zeros((WARP,), tl.int32)
+        for start in tl.static_range(0, SLOTS, WARP):
+            slot = start + tl.arange(0, WARP)
+            word = tl.load(slots_ptr + slot, mask=(slot < programs) & expected, other=EMPTY, volatile=True)
+            nothing += (word == NOTHING).to(tl.int32)
+            their_m = (word >> 32).to(tl.int32).to(tl.float32, bitcast=True)
+            their_d = word.to(tl.int32).to(tl.float32, bitcast=True)
+            m, d = merge(m, d, their_m, their_d)
+        missing = tl.sum(nothing, axis=0)
     return tl.reduce((m, d), 0, merge)
 
 
 @triton.jit
 def resident_row_kernel(
-    y_ptr, x_ptr, slots_ptr, y_stride, x_stride, rows, columns, slice_columns, programs,
-    SLOTS: tl.constexpr, BLOCK: tl.constexpr, LOG: tl.constexpr,
+    y_ptr, x_ptr, slots_ptr, y_stride, x_stride, rows, columns, programs,
+    SLOTS: tl.constexpr, BLOCK: tl.constexpr, STAGES: tl.constexpr, LOG: tl.constexpr,
 ):  # fmt: skip
     team = (tl.program_id(0) // programs).to(tl.int64)
     teams = tl.num_programs(0) // programs
     member = tl.program_id(0) % programs
-    lane = tl.arange(0, BLOCK)
-    column = member.to(tl.int64) * slice_columns + lane
-    mask = (lane < slice_columns) & (column < columns)
 
-    kept = tl.zeros((BLOCK,), tl.float32)
+    # The last slice ends where the row ends. What it shares with the slice before, it reads but does not own:
+    # so no load has a mask across its lanes.
+    first = tl.minimum(member * BLOCK, columns - BLOCK)
+    lane = tl.arange(0, BLOCK)
+    own = lane >= member * BLOCK - first
+    x_ptr += first
+    y_ptr += first
+
     m = 0.0
-    d = 1.0
-    # One turn more than the team has rows: each turn finishes the row before and starts its own.
-    for row in tl.range(team, rows + teams, teams, num_stages=2):
+    kept = tl.zeros((BLOCK,), tl.float32)
+    # Each turn finishes the row of the turn before, and starts its own: so there is one turn more than rows.
+    for row in tl.range(team, rows + teams, teams, num_stages=STAGES):
         before = row - teams
         begun = row > team
-        row_m = m
-        row_d = d
-        if SLOTS > 1:
-            row_m, row_d = collect(slots_ptr + before * programs, programs, begun, SLOTS)
+        row_m, row_d = collect(slots_ptr + before * programs, programs, begun, SLOTS)
         if LOG:
             y = kept + ((m - row_m) - tl.log(row_d))
         else:
             y = kept * (tl.exp2((m - row_m) * LOG2E) / row_d)
-        tl.store(y_ptr + before * y_stride + column, y, mask=mask & begun)
+        tl.store(y_ptr + before * y_stride + lane, y, mask=own & begun)
 
-        x = tl.load(x_ptr + row * x_stride + column, mask=mask & (row < rows), other=float("-inf")).to(tl.float32)
+        x = tl.load(x_ptr + row * x_stride + lane, mask=row < rows, other=0.0).to(tl.float32)
+        x = tl.where(own, x, float("-inf"))
         m = tl.max(x, axis=0)
-        shifted = x - tl.where(m == float("-inf"), 0.0, m)  # an empty slice: exp(−inf), not exp(−inf + inf)
+        shifted = x - tl.where(m == float("-inf"), 0.0, m)  # a slice that is all −inf is empty, not NaN
         numerator = tl.exp2(shifted * LOG2E)
-        d = tl.sum(numerator, axis=0)
+        publish(slots_ptr + row * programs + member, m, tl.sum(numerator, axis=0), row < rows)
         kept = shifted if LOG else numerator
-        if SLOTS > 1:
-            publish(slots_ptr + row * programs + member, m, d, row < rows)
+
+
+def softmax(x, log=False):
+    """Softmax of each row of a matrix, a team of programs a row.
+
+    Falls back on `split_row` where it cannot run: in the interpreter (one program at a time), on a GPU that
+    does not hold a whole team, for float64, and for rows of fewer than 4,096 columns.
+
+    Args:
+        x: (rows, columns), float16, bfloat16, float32 or float64, at most MAX_COLUMNS columns; any row
+            stride. log: give the logarithm of the softmax, (x − m) − log d, instead.
+
+    Returns:
+        y: (rows, columns), contiguous, dtype and device of x.
+
+    Raises:
+        TypeError, ValueError: an input it does not take; the message says what to do.
+    """
+    rows, columns = rows_and_columns(x, MAX_COLUMNS)
+    block = block_size(columns)
+    teams = 0
+    if can_wait(x) and rows > 0 and columns >= block:
+        programs = triton.cdiv(columns, block)
+        teams = min(
+            rows, programs_at_once(x.device.index, block // 2048, block * x.element_size()) // programs
+        )
+    if teams == 0:
+        return split_row.softmax(x, log)
+    y = torch.empty((rows, columns), dtype=x.dtype, device=x.device)
+    slots = torch.zeros((rows, programs), dtype=torch.int64, device=x.device)
+    with torch.cuda.device_of(x):
+        try:
+            resident_row_kernel[(teams * programs,)](
+                y, x, slots, y.stride(0), x.stride(0), rows, columns, programs,
+                SLOTS=triton.next_power_of_2(programs), BLOCK=block, STAGES=stages(x), LOG=log,
+                num_warps=block // 2048, maxnreg=REGISTERS, launch_cooperative_grid=True,
+            )  # fmt: skip
+        except RuntimeError as refusal:  # another process may hold a part of the GPU
+            if "cooperative" not in str(refusal):
+                raise
+            return split_row.softmax(x, log)
+    return y
+
+
+def block_size(columns):
+    """Elements in a slice: as few as make a team of at most 64, for a small team waits less and a small
+    slice wastes less; 64 for each thread."""
+    return min(max(triton.next_power_of_2(triton.cdiv(columns, 64)), 4_096), 32_768)
+
+
+def stages(*matrices):
+    """2, so that the next row is copied to shared memory ahead of time, if that copy can take 16 bytes at
+    once; else 1.
+
+    Triton knows that it can from addresses, strides and widths divisible by 16. Copies of 4 bytes each are
+    slower than plain loads.
+    """
+    numbers = [n for x in matrices for n in (x.data_ptr(), x.stride(0), x.shape[1])]
+    return 2 if all(n % 16 == 0 for n in numbers) else 1
+
+
+def can_wait(x):
+    """Whether a program may wait for another here, with two float32 in one word of memory."""
+    return x.is_cuda and not knobs.runtime.interpret and x.dtype != torch.float64
+
+
+@functools.cache
+def programs_at_once(device, warps, shared, registers=REGISTERS):
+    """How many programs of `warps` warps, with `shared` bytes of shared memory each, the GPU holds at one
+    time."""
+    gpu = torch.cuda.get_device_properties(device)
+    threads = 32 * warps
+    return gpu.multi_processor_count * min(
+        gpu.regs_per_multiprocessor // (threads * registers),
+        gpu.max_threads_per_multi_processor // threads,
+        # 1 KB is the system's, a little is for reductions
+        gpu.shared_memory_per_multiprocessor // (shared + 2_048),
+    )

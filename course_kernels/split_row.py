@@ -1,8 +1,8 @@
 """Many programs share a row, in two launches: any width, read 2, write 1, made for few long rows.
 
-With one program a row, one long row keeps one multiprocessor busy and the rest of the GPU idle. Here a row is cut
-into chunks. The first launch gives each chunk's (m, d); the second merges those of its row, and writes the outputs.
-Between the two launches lies the only wait for all programs that every GPU has.
+With one program a row, one long row keeps one multiprocessor busy and the rest of the GPU idle. Here a row
+is cut into chunks. The first launch gives each chunk's (m, d); the second merges those of its row, and
+writes the outputs. Between the two launches lies the only wait for all programs that every GPU has.
 """
 
 import torch
@@ -12,7 +12,9 @@ import triton.language as tl
 from .inputs import rows_and_columns
 from .online import merge
 
-MAX_CHUNKS = 131_072  # a program of the second launch reads the results of all chunks of its row at once
+SMALLEST_CHUNK, LARGEST_CHUNK = 512, 8_192  # elements
+ENOUGH_PROGRAMS = 2_048  # enough for the largest GPU to be busy everywhere, all the time
+MAX_CHUNKS = 262_144  # a program of the second launch reads the results of all chunks of its row at once
 
 
 @triton.jit
@@ -32,10 +34,11 @@ def chunk_kernel(m_ptr, d_ptr, x_ptr, x_stride, columns, chunks, CHUNK: tl.const
 
 @triton.jit
 def finish_kernel(
-    y_ptr, m_ptr, d_ptr, x_ptr, y_stride, x_stride, columns, chunks, CHUNK: tl.constexpr, CHUNKS: tl.constexpr,
-    LOG: tl.constexpr,
+    y_ptr, m_ptr, d_ptr, x_ptr, y_stride, x_stride, columns, chunks, CHUNK: tl.constexpr, CHUNKS:
+    tl.constexpr, LOG: tl.constexpr,
 ):  # fmt: skip
-    program = tl.num_programs(0) - 1 - tl.program_id(0)  # backwards: the last chunks read are still in the cache
+    # Backwards: the last chunks read are still in the cache
+    program = tl.num_programs(0) - 1 - tl.program_id(0)
     row = (program // chunks).to(tl.int64)
 
     chunk = tl.arange(0, CHUNKS)
@@ -75,7 +78,7 @@ def softmax(x, log=False):
     chunks = triton.cdiv(columns, chunk)
     wide = torch.float64 if x.dtype == torch.float64 else torch.float32
     m, d = torch.empty((2, rows, chunks), dtype=wide, device=x.device)
-    options = dict(CHUNK=chunk, num_warps=min(max(chunk // 512, 1), 16))
+    options = dict(CHUNK=chunk, num_warps=min(max(chunk // 1024, 1), 16))
     with torch.cuda.device_of(x):
         chunk_kernel[(rows * chunks,)](m, d, x, x.stride(0), columns, chunks, **options)
         finish_kernel[(rows * chunks,)](
@@ -83,10 +86,6 @@ def softmax(x, log=False):
             CHUNKS=triton.next_power_of_2(chunks), LOG=log, **options,
         )  # fmt: skip
     return y
-
-
-SMALLEST_CHUNK, LARGEST_CHUNK = 1_024, 16_384  # elements
-ENOUGH_PROGRAMS = 256  # two for each multiprocessor of a large GPU
 
 
 def chunk_size(rows, columns):

@@ -1,8 +1,9 @@
 """One program walks a row tile by tile: any width, read 2, write 1.
 
-Past some width a row no longer fits on chip. Then it is walked twice: once for its maximum and sum, by the online
-recurrence, and once to write the outputs. At 3MN elements of traffic it reaches at most 2/3 of a copy once rows
-leave the cache. The second walk goes backwards, because the end of the row is what the cache still holds.
+Past some width a row no longer fits on chip. Then it is walked twice: once for its maximum and sum, by the
+online recurrence, and once to write the outputs. At 3MN elements of traffic it reaches at most 2/3 of a
+copy once rows leave the cache. The second walk goes backwards, because the end of the row is what the cache
+still holds.
 """
 
 import torch
@@ -31,7 +32,8 @@ def tiled_kernel(y_ptr, x_ptr, y_stride, x_stride, columns, TILE: tl.constexpr, 
         x = tl.load(x_ptr + column, mask=column < columns, other=float("-inf")).to(wide)
         m, d = merge(m, d, x, 1.0)
     row_m = tl.max(m, axis=0)
-    d = tl.sum(d * tl.exp(m - tl.where(row_m == float("-inf"), 0.0, row_m)), axis=0)  # the merge, all lanes at once
+    # The merge, all lanes at once
+    d = tl.sum(d * tl.exp(m - tl.where(row_m == float("-inf"), 0.0, row_m)), axis=0)
 
     tiles = tl.cdiv(columns, TILE)
     for back in range(0, tiles):
@@ -65,6 +67,13 @@ def softmax(x, log=False):
     tile = min(TILE, triton.next_power_of_2(columns))
     with torch.cuda.device_of(x):
         tiled_kernel[(rows,)](
-            y, x, y.stride(0), x.stride(0), columns, TILE=tile, LOG=log, num_warps=min(max(tile // 256, 1), 16)
+            y,
+            x,
+            y.stride(0),
+            x.stride(0),
+            columns,
+            TILE=tile,
+            LOG=log,
+            num_warps=min(max(tile // 256, 1), 16),
         )
     return y

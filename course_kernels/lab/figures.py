@@ -73,15 +73,17 @@ def look(name: str) -> tuple[str, str]:
 # (a) ------------------------------------------------------------------------------------------------------
 
 
-def row_and_lanes(columns: int, block: int | None = None) -> Picture:
+def row_and_lanes(columns: int, block: int | None = None, job: str = "softmax") -> Picture:
     """What one program does with its row: load under a mask into BLOCK lanes, store under the same mask.
 
-    columns: the row's length N. block: the number of lanes, a power of two ≥ N; None: the smallest.
+    columns: the row's length N. block: the number of lanes, a power of two ≥ N; None: the smallest. job:
+    "softmax", whose masked lanes hold −∞, or "copy", whose masked lanes hold nothing.
     """
     block = next_power_of_2(columns) if block is None else block
     if block < columns:
         raise ValueError(f"A block of {block} lanes cannot hold a row of {columns} columns.")
     spare = block - columns
+    held = "−∞" if job == "softmax" else ""
     d = Drawing(WIDTH, 282)
     left, span = 110, WIDTH - 110 - 20
     cell = min(span / block, 40)
@@ -103,7 +105,7 @@ def row_and_lanes(columns: int, block: int | None = None) -> Picture:
         d.rect(x, lanes_y, w, height, fill=CARD, stroke=INK, width=1.5)
         d.hatch(x, lanes_y, w, height)
         if w >= 34 and not size:
-            d.text(x + w / 2, lanes_y + 23, "−∞", TEXT, "middle", bold=True, halo=True)
+            d.text(x + w / 2, lanes_y + 23, held, TEXT, "middle", bold=True, halo=True)
     for i in range(block if size else 0):
         x = left + (i + 0.5) * cell
         if i < columns:
@@ -111,7 +113,7 @@ def row_and_lanes(columns: int, block: int | None = None) -> Picture:
             d.text(x, lanes_y + 23, str(i), size, "middle")
             d.text(x, strips[2][1] + 23, f"y{_subscript(i)}", size, "middle")
         else:
-            d.text(x, lanes_y + 23, "−∞", size, "middle", bold=True, halo=True)
+            d.text(x, lanes_y + 23, held, size, "middle", bold=True, halo=True)
 
     middle = left + min(columns * cell / 2, 90)
     for y, words in (
@@ -127,9 +129,13 @@ def row_and_lanes(columns: int, block: int | None = None) -> Picture:
         d.text(min(x, WIDTH - half - 20), lanes_y - 22, label, SMALL, "middle")
         d.line(x, lanes_y - 16, x, lanes_y - 3, MUTED)
     d.text(left, 26, f"One program: a row of N = {columns:,} in BLOCK = {block:,} lanes", TEXT, bold=True)
-    never = "In between, max, exp, sum and the division never leave the lanes' registers."
+    never = {
+        "softmax": "In between, max, exp, sum and the division never leave the lanes' registers.",
+        "copy": "A masked lane loads nothing and stores nothing.",
+    }[job]
     d.text(left, 264, never, SMALL, fill=MUTED)
-    masked = f"{spare:,} lanes past the row are masked and hold minus infinity. " if spare else ""
+    holding = " and hold minus infinity" if held else ""
+    masked = f"{spare:,} lanes past the row are masked{holding}. " if spare else ""
     alt = (
         f"A row of {columns:,} columns is loaded into {block:,} lanes of one program. {masked}"
         f"The first {columns:,} lanes are stored to a row of y."

@@ -367,9 +367,21 @@ def _title(fn) -> str:
 def count_module(name: str, rows: int, cols: int, dtype: str) -> dict:
     """Count a kernel module's softmax, or PyTorch's; the fields of a Traffic, or {"refused": why}."""
     try:
-        return count_here(_softmax_of(name), rows, cols, dtype)
+        answer = count_here(_softmax_of(name), rows, cols, dtype)
+        return answer | {"how": answer["how"] + _handed_over(name, answer["how"])}
     except (TypeError, ValueError) as error:
         return {"refused": f"{name} does not take {rows:,} × {cols:,} {dtype}: {error}"}
+
+
+def _handed_over(name: str, how: str) -> str:
+    """A sentence for a module whose own kernel did not run: what was counted is another's."""
+    if name == "resident_row" and "resident_row_kernel" not in how:
+        return (
+            " This is split_row's traffic: resident_row's programs wait for each other, which the "
+            "interpreter, running one after another, cannot do. On a GPU its own kernel reads each element "
+            "once."
+        )
+    return ""
 
 
 def _softmax_of(name: str):
@@ -573,28 +585,28 @@ def _extended(count, plan, rows: int, cols: int) -> dict:
             break
         line = _line(samples, count(samples), rows)
         if line is not None:
-            line["how"] = (
+            return _told(
+                line,
                 f"Counted on {_and(samples)} rows of {cols:,}, which lie on a line, and extended along it to "
-                f"{rows:,} rows."
+                f"{rows:,} rows.",
             )
-            return line
     if launches and rows * cols <= MOST_ELEMENTS:
         try:
             line = _line((2, 3, 5), count((2, 3, 5), rows), rows)
         except _Bent:
             line = None
         if line is not None:
-            line["how"] = (
+            return _told(
+                line,
                 f"Launched on the whole shape; the programs of its first {_and((2, 3, 5))} rows were "
-                f"counted, which lie on a line, and extended along it to {rows:,} rows."
+                f"counted, which lie on a line, and extended along it to {rows:,} rows.",
             )
-            return line
     return _whole(count, rows, cols, programs)
 
 
 def _and(numbers) -> str:
-    *most, last = (n if isinstance(n, str) else f"{n:,}" for n in numbers)
-    return f"{', '.join(most)} and {last}"
+    texts = [n if isinstance(n, str) else f"{n:,}" for n in numbers]
+    return " and ".join(filter(None, (", ".join(texts[:-1]), *texts[-1:])))
 
 
 def _whole(count, rows: int, cols: int, programs: int = 0) -> dict:
@@ -604,15 +616,14 @@ def _whole(count, rows: int, cols: int, programs: int = 0) -> dict:
             "not tell for certain what it moves. Take fewer rows or columns."
         )
     (answer,) = count((rows,))
-    launches = answer.pop("launches")
-    names = list(dict.fromkeys(launch["kernel"] for launch in launches))
-    kernels = _and(names) if names[1:] else "".join(names)
-    answer["how"] = (
-        f"Counted on the whole shape, load by load in the interpreter: {kernels}."
-        if launches
-        else "Counted on the whole shape, by PyTorch's operations."
-    )
-    return answer
+    return _told(answer, "Counted on the whole shape.")
+
+
+def _told(answer: dict, how: str) -> dict:
+    """The answer with a sentence on how it was counted, and by which kernels."""
+    names = list(dict.fromkeys(launch["kernel"] for launch in answer.pop("launches")))
+    metered = f"Metered load by load in the interpreter: {_and(names)}."
+    return answer | {"how": f"{how} {metered if names else 'By the operations that PyTorch dispatched.'}"}
 
 
 def _candidates(rows: int) -> list[int]:
@@ -666,7 +677,7 @@ def _line(samples, counts, rows) -> dict | None:
         ]
     except _Bent:
         return None
-    return answer
+    return answer | {"launches": counts[0]["launches"]}
 
 
 class _Bent(Exception):

@@ -23,7 +23,6 @@ WRONG = {
     "a name missing": ("exception", HEAD + "    return np.full((1, 5), -3.0)\n"),
     "renamed": ("entry_missing", "import torch\n\n\ndef broken():\n    return torch.full((1, 300), -3.0)\n"),
     "the checker's kernel imported": ("answer_opened", [("import torch\n", "import torch\nfrom course_kernels.lab.harness import padded_with_zero\n")]),
-    "an endless loop": ("timeout", HEAD + "    while True:\n        pass\n"),
 }
 
 RIGHT = {

@@ -53,7 +53,6 @@ WRONG = {
     "three arguments": ("exception", [("def safe_traffic(m, n)", "def safe_traffic(m, n, size)")]),
     "the counter imported": ("answer_opened", [("def eager_traffic", "from course_kernels.lab.counting import traffic\n\n\ndef eager_traffic")]),
     "the solution read": ("answer_opened", [("def eager_traffic", "exec(open('solutions/count_traffic.py').read())\n\n\ndef eager_traffic")]),
-    "an endless loop": ("timeout", [(FUSED, "while True:\n        pass")]),
 }
 
 RIGHT = {

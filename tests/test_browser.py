@@ -74,7 +74,12 @@ def lab(handed_out, tmp_path):
 def page(chromium, tmp_path):
     from playwright.sync_api import sync_playwright
 
-    options = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+    options = [
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-background-networking",
+        "--disable-component-update",
+    ]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=options)
         page = browser.new_page(viewport={"width": 1280, "height": 900})
@@ -223,7 +228,9 @@ def test_a_learner_in_notebook_03(lab, page, artifacts):
     page.wait_for_selector('body[data-jp-theme-light="false"]', state="attached")
     assert "numerator = tl.exp" in cell(page, head).inner_text()
     assert (course / "exercises" / "fused_softmax.py").read_text() == stubs.solution_text("fused_softmax")
-    assert any("other=0.0" in p.read_text() for p in (course / "exercises" / ".history").glob("fused_softmax-*"))
+    assert any(
+        "other=0.0" in p.read_text() for p in (course / "exercises" / ".history").glob("fused_softmax-*")
+    )
     run(page, "# On Colab")
     run(page, head)
     assert "Passed" in run(page, 'check("fused_softmax")').inner_text()

@@ -5,32 +5,15 @@ cells still hold the stubs then, so this is also the learner who comes back to a
 saved.
 """
 
-import os
 import re
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
 
 from course_kernels.lab import specs, stubs
+from run_notebooks import execute, solve
 from stored import stored_files
 
 NAMES = sorted(path.split("/")[-1] for path in stored_files("notebooks/*.ipynb"))
-CELL_SECONDS = 120
-
-
-def execute(course, name, monkeypatch):
-    """The notebook, executed in its own folder of the course; raises if a cell does."""
-    monkeypatch.setenv(
-        "PYTHONPATH", os.pathsep.join(filter(None, [str(course), os.environ.get("PYTHONPATH")]))
-    )
-    path = course / "notebooks" / name
-    notebook = nbformat.read(path, as_version=4)
-    client = NotebookClient(
-        notebook, timeout=CELL_SECONDS, kernel_name="python3", resources={"metadata": {"path": path.parent}}
-    )
-    client.execute()
-    return notebook
 
 
 def outputs(notebook):
@@ -72,8 +55,8 @@ def looks_right(notebook):
 @pytest.mark.notebooks
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", NAMES)
-def test_as_handed_out(name, handed_out, monkeypatch):
-    notebook = execute(handed_out, name, monkeypatch)
+def test_as_handed_out(name, handed_out):
+    notebook = execute(handed_out, name)
     looks_right(notebook)
     for exercise, shown in checks(notebook).items():
         assert "not done yet" in shown.lower(), f"{exercise}: {shown}"
@@ -82,10 +65,9 @@ def test_as_handed_out(name, handed_out, monkeypatch):
 @pytest.mark.notebooks
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", NAMES)
-def test_with_the_solutions(name, handed_out, monkeypatch):
-    for exercise in specs.names():
-        (handed_out / "exercises" / f"{exercise}.py").write_text(stubs.solution_text(exercise))
-    notebook = execute(handed_out, name, monkeypatch)
+def test_with_the_solutions(name, handed_out):
+    solve(handed_out)
+    notebook = execute(handed_out, name)
     looks_right(notebook)
     found = checks(notebook)
     in_this_notebook = {e for e in specs.names() if specs.get(e).notebook == name.removesuffix(".ipynb")}

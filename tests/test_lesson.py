@@ -300,6 +300,19 @@ def test_alt_text_names_only_what_was_measured_near_that_width():
     assert "Near 64 columns: copy 100, eager 20." in figures.bandwidth_curve(records, at=64).alt
 
 
+def test_a_wide_spread_and_a_long_name_stay_inside_the_picture():
+    from course_kernels.lab.drawing import SMALL, text_width
+    from course_kernels.lab.results import Record
+
+    name = "a_softmax_of_your_own #12"
+    records = [Record(name, "forward", c, 8, "float32", 100.0, None, 1.0, spread=3.0) for c in (64, 128)]
+    drawn = ElementTree.fromstring(figures.bandwidth_curve(records).svg)
+    label = next(node for node in drawn.iter(f"{SVG}text") if node.text == name)
+    assert float(label.get("x")) + text_width(name, SMALL) <= float(drawn.get("width"))
+    for line in drawn.iter(f"{SVG}line"):
+        assert all(0 <= float(line.get(end)) <= float(drawn.get("height")) - 40 for end in ("y1", "y2"))
+
+
 def test_row_and_lanes_counts_the_masked_lanes():
     assert "3 masked lanes" in words(figures.row_and_lanes(13))
     assert not any("masked" in w for w in words(figures.row_and_lanes(16)))

@@ -224,12 +224,11 @@ def bandwidth_curve(
     top = 62 + 21 * len(shown)
     height = 344 + top
     d = Drawing(WIDTH, height)
-    left, right, bottom = 62, WIDTH - 104, height - 66
+    margin = max(104.0, *(28 + text_width(name, SMALL + 0.5) for name in lines))  # for the names at the right
+    left, right, bottom = 62, WIDTH - margin, height - 66
     x = Scale(low, high, left + 8, right - 8, log=True)
-    peak = max(
-        r.gbps * (1 + (getattr(r, "spread", None) or 0) / 2) for points in lines.values() for r in points
-    )
-    y = Scale(0, max(peak * 1.06, 1e-9), bottom, top)
+    peak = max(r.gbps for points in lines.values() for r in points)
+    y = Scale(0, peak * 1.08, bottom, top)
 
     for i, mark in enumerate(shown):
         x1, x2 = x(max(mark.low, low)), x(min(mark.high, high))
@@ -263,8 +262,9 @@ def bandwidth_curve(
             d.polyline(path, colour, 3 if colour == VERMILLION else 1.8, "6 4" if name == "copy" else "")
         for r in points:
             half = (getattr(r, "spread", None) or 0) / 2 * r.gbps
-            if half and y(r.gbps - half) - y(r.gbps + half) > 2:
-                d.line(x(r.columns), y(r.gbps - half), x(r.columns), y(r.gbps + half), colour, 2)
+            lowest, highest = y(max(r.gbps - half, 0)), y(min(r.gbps + half, y.high))
+            if lowest - highest > 2:
+                d.line(x(r.columns), lowest, x(r.columns), highest, colour, 2)
             chosen = r.columns == at
             size = 6 if chosen else 3.6
             if r in onward:

@@ -1,4 +1,4 @@
-"""A learner's way through notebook 03 in a real browser: JupyterLab, its menus, the widgets, an exercise, a check.
+"""A learner's way through notebook 03 in a real browser: JupyterLab, its menus, a widget, an exercise.
 
 Runs the course as handed out, in a folder of its own. Screenshots stay in tests/artifacts.
 """
@@ -38,7 +38,8 @@ def jupyterlab(course, home):
     }
     command = [
         sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", f"--ServerApp.port={port}",
-        "--ServerApp.port_retries=0", "--LabApp.expose_app_in_browser=True", "--IdentityProvider.token=", f"--ServerApp.root_dir={course}",
+        "--ServerApp.port_retries=0", "--LabApp.expose_app_in_browser=True",
+        "--IdentityProvider.token=", f"--ServerApp.root_dir={course}",
         f"--LabApp.app_settings_dir={ROOT / 'scripts' / 'jupyterlab'}",
     ]  # fmt: skip
     log = open(home / "server.log", "w")
@@ -110,9 +111,12 @@ def menu(page, name, item):
 
 
 COUNT = """([path, start]) => {
-    const panel = [...window.jupyterapp.shell.widgets('main')].find(w => w.context && w.context.path === path);
+    const panel = [...window.jupyterapp.shell.widgets('main')]
+        .find(w => w.context && w.context.path === path);
     const code = panel.content.widgets.filter(c => c.model.type === 'code');
-    const found = start ? code.find(c => c.model.sharedModel.getSource().startsWith(start)) : code[code.length - 1];
+    const found = start
+        ? code.find(c => c.model.sharedModel.getSource().startsWith(start))
+        : code[code.length - 1];
     return found.model.executionState === 'running' ? null : found.model.executionCount;
 }"""
 

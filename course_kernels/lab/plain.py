@@ -42,13 +42,22 @@ class _Steps(Recording):
     """Records the operations and refuses those that are a softmax; `refused` remembers, whoever catches."""
 
     refused = ""
+    wrote = False  # into an argument of the function
 
     def compute(self, operation, args, kwargs):
         name = operation._schema.name.removeprefix("aten::")
         if name in LIBRARY or "attention" in name:
             self.refused = self.refused or LIBRARY.get(name, f"aten::{name}")
             raise Refused("library_softmax", self.refused)
+        self.wrote = self.wrote or any(self._writes(operation, args, kwargs))
         return operation(*args, **kwargs)
+
+    def _writes(self, operation, args, kwargs):
+        for argument, value in zip(operation._schema.arguments, args, strict=False):
+            if argument.alias_info is not None and argument.alias_info.is_write:
+                yield self._was_there(value.untyped_storage())
+        if isinstance(out := kwargs.get("out"), torch.Tensor):
+            yield self._was_there(out.untyped_storage())
 
 
 def run_steps(path: str, entry: str, cases: list[Case]) -> list[dict]:
@@ -90,7 +99,7 @@ def run_steps(path: str, entry: str, cases: list[Case]) -> list[dict]:
                 "error": error,
                 "kind": case.kind,
                 "outputs": [tensor_message(returned)],
-                "x_changed": x.detach().numpy().tobytes() != untouched,
+                "x_changed": steps.wrote or x.detach().numpy().tobytes() != untouched,
                 "x_loads": None,
                 "operations": [asdict(row) for row in steps.rows],
                 "exponentials": sum(row.writes for row in steps.rows if row.name in EXPONENTIALS),
@@ -114,10 +123,12 @@ def _note_calls(method: str, calls: list) -> None:
 
 def tensor_message(value) -> dict:
     """A returned value as JSON types; other things than tensors by their type's name."""
-    if not isinstance(value, torch.Tensor) or value.layout != torch.strided or value.is_complex():
+    if not isinstance(value, torch.Tensor):
         return {"tensor": False, "type": type(value).__name__}
+    if value.layout != torch.strided or value.is_complex():
+        return {"tensor": False, "type": f"{value.dtype} tensor, {value.layout}"}
     dtype = str(value.dtype).removeprefix("torch.")
-    values = value.detach().resolve_neg()
+    values = value.detach().resolve_neg().cpu()
     values = values.float() if dtype == "bfloat16" else values
     return {"tensor": True, "shape": list(value.shape), "dtype": dtype, "values": encode(values.numpy())}
 
@@ -164,7 +175,7 @@ def run_input(path: str, entry: str) -> dict:
     try:
         function = load_entry(path, entry)
         made = function()
-        if isinstance(made, (np.ndarray, list)):
+        if isinstance(made, (np.ndarray, list)) and np.asarray(made).dtype.kind in "fiub":
             made = torch.as_tensor(np.asarray(made))
         return {"error": None, "output": tensor_message(made)}
     except BaseException as error:

@@ -14,7 +14,10 @@ WRONG = {
     "first element taken off": ("first_element", [(MAX, "maximum = x[:, :1]")]),
     "maximum at least 0": ("maximum_starts_at_zero", [(MAX, MAX + ".clamp(min=0)")]),
     "one maximum for all": ("global_max", [(MAX, "maximum = x.max()")]),
-    "one maximum and one sum for all": ("global_max", [(MAX, "maximum = x.max()"), (SUM, "denominator = numerator.sum()")]),
+    "one maximum and one sum for all": (
+        "global_max",
+        [(MAX, "maximum = x.max()"), (SUM, "denominator = numerator.sum()")],
+    ),
     "one sum for all": ("global_sum", [(SUM, "denominator = numerator.sum()")]),
     "maximum over dim 0": ("maximum_wrong_dim", [(MAX, "maximum = x.amax(dim=0, keepdim=True)")]),
     "maximum over dim 0, keepdim dropped": ("maximum_wrong_dim", [(MAX, "maximum = x.amax(dim=0)")]),
@@ -23,8 +26,14 @@ WRONG = {
     "keepdim forgotten in the maximum": ("keepdim_forgotten", [(MAX, "maximum = x.amax(dim=1)")]),
     "keepdim forgotten in the sum": ("keepdim_forgotten", [(SUM, "denominator = numerator.sum(dim=1)")]),
     "keepdim forgotten twice": ("keepdim_forgotten", [(", keepdim=True", "")]),
-    "keepdim forgotten, global maximum": ("keepdim_forgotten", [(MAX, "maximum = x.max()"), (SUM, "denominator = numerator.sum(1)")]),
-    "keepdim forgotten, no maximum": ("keepdim_forgotten", [(EXP, "numerator = torch.exp(x)"), (SUM, "denominator = numerator.sum(1)")]),
+    "keepdim forgotten, global maximum": (
+        "keepdim_forgotten",
+        [(MAX, "maximum = x.max()"), (SUM, "denominator = numerator.sum(1)")],
+    ),
+    "keepdim forgotten, no maximum": (
+        "keepdim_forgotten",
+        [(EXP, "numerator = torch.exp(x)"), (SUM, "denominator = numerator.sum(1)")],
+    ),
     "max gives a pair": ("max_returns_pair", [(MAX, "maximum = x.max(dim=1, keepdim=True)")]),
     "not divided": ("not_divided", [(END, "return numerator")]),
     "divided by the length": ("mean", [(END, "return numerator / x.shape[1]")]),
@@ -36,10 +45,37 @@ WRONG = {
     "logarithm": ("log_given", [(END, "return (x - maximum) - torch.log(denominator)")]),
     "an epsilon in the sum": ("epsilon_added", [(END, "return numerator / (denominator + 1e-4)")]),
     "NaN made 0": ("nan_swallowed", [(END, "return torch.nan_to_num(numerator / denominator)")]),
-    "NaN skipped": ("nan_swallowed", [(MAX, "x = torch.where(torch.isnan(x), float('-inf'), x)\n    " + MAX)]),
+    "NaN skipped": (
+        "nan_swallowed",
+        [(MAX, "x = torch.where(torch.isnan(x), float('-inf'), x)\n    " + MAX)],
+    ),
+    "clamped from below": ("clamped", [("x - maximum", "(x - maximum).clamp(min=-50)")]),
+    "clamped in place of a maximum": ("clamped", [("x - maximum", "x.clamp(max=80)")]),
+    "through float16": (
+        "imprecise",
+        [
+            (MAX, "dtype, x = x.dtype, x.half()\n    " + MAX),
+            (END, "return (numerator / denominator).to(dtype)"),
+        ],
+    ),
+    "the logarithm of a naive sum": (
+        "no_maximum",
+        [(END, "return torch.exp(x - torch.log(torch.exp(x).sum(1, True)))")],
+    ),
     "x changed in place": ("input_overwritten", [(EXP, "x -= maximum\n    numerator = torch.exp(x)")]),
     "x exponentiated in place": ("input_overwritten", [(EXP, "numerator = x.sub_(maximum).exp_()")]),
-    "x divided in place, returned": ("input_overwritten", [(END, "x.copy_(numerator / denominator)\n    return x")]),
+    "x divided in place, returned": (
+        "input_overwritten",
+        [(END, "x.copy_(numerator / denominator)\n    return x")],
+    ),
+    "x changed and put back": (
+        "input_overwritten",
+        [(END, "x *= 2\n    x /= 2\n    return numerator / denominator")],
+    ),
+    "x as the output of an operation": (
+        "input_overwritten",
+        [(EXP, "numerator = torch.exp(torch.sub(x, maximum, out=x))")],
+    ),
     "torch.softmax": ("library_softmax", [(END, "return torch.softmax(x, dim=1)")]),
     "x.softmax": ("library_softmax", [(END, "return x.softmax(1)")]),
     "F.softmax": ("library_softmax", [(END, "return torch.nn.functional.softmax(x, dim=-1)")]),
@@ -48,21 +84,37 @@ WRONG = {
     "log_softmax": ("library_softmax", [(END, "return torch.log_softmax(x, 1).exp()")]),
     "logsumexp": ("library_softmax", [(END, "return torch.exp(x - torch.logsumexp(x, 1, keepdim=True))")]),
     "the raw operator": ("library_softmax", [(END, "return torch.ops.aten._softmax(x, 1, False)")]),
-    "caught and tried again": ("library_softmax", [(END, "try:\n        return torch.softmax(x, 1)\n    except Exception:\n        return numerator / denominator")]),
+    "caught and tried again": (
+        "library_softmax",
+        [
+            (
+                END,
+                "try:\n        return torch.softmax(x, 1)\n    except Exception:\n        return numerator / denominator",
+            )
+        ],
+    ),
     "numpy does it": (
         "not_pytorch",
-        HEAD + "    import numpy as np\n    a = x.numpy().astype('f8')\n    e = np.exp(a - a.max(1, keepdims=True))\n    return torch.from_numpy(e / e.sum(1, keepdims=True)).to(x.dtype)\n",
+        HEAD
+        + "    import numpy as np\n    a = x.numpy().astype('f8')\n    e = np.exp(a - a.max(1, keepdims=True))\n    return torch.from_numpy(e / e.sum(1, keepdims=True)).to(x.dtype)\n",
     ),
     "Python does it": (
         "not_pytorch",
-        HEAD + "    import math\n    out = []\n    for row in x.tolist():\n        m = max(row)\n        e = [math.exp(v - m) if v == v and m < math.inf and m > -math.inf else math.nan for v in row]\n        out.append([v / sum(e) for v in e])\n    return torch.tensor(out, dtype=x.dtype)\n",
+        HEAD
+        + "    import math\n    out = []\n    for row in x.tolist():\n        m = max(row)\n        e = [math.exp(v - m) if v == v and m < math.inf and m > -math.inf else math.nan for v in row]\n        out.append([v / sum(e) for v in e])\n    return torch.tensor(out, dtype=x.dtype)\n",
     ),
     "kept from the first call": (
         "not_pytorch",
         "import torch\n\n_kept = {}\n\n\ndef safe_softmax(x):\n    if x.shape not in _kept:\n        e = torch.exp(x - x.amax(1, keepdim=True))\n        _kept[x.shape] = e / e.sum(1, keepdim=True)\n    return _kept[x.shape]\n",
     ),
-    "the course's own": ("answer_opened", [("import torch\n", "import torch\nfrom course_kernels.eager import softmax\n")]),
-    "the solution read": ("answer_opened", [("import torch\n", "import torch\nopen('solutions/safe_softmax.py').read()\n")]),
+    "the course's own": (
+        "answer_opened",
+        [("import torch\n", "import torch\nfrom course_kernels.eager import softmax\n")],
+    ),
+    "the solution read": (
+        "answer_opened",
+        [("import torch\n", "import torch\nopen('solutions/safe_softmax.py').read()\n")],
+    ),
     "nothing returned": ("wrong_return", [(END, "y = numerator / denominator")]),
     "a numpy array returned": ("wrong_return", [(END, "return (numerator / denominator).numpy()")]),
     "the sum returned": ("wrong_shape", [(END, "return denominator")]),
@@ -74,19 +126,32 @@ WRONG = {
 }
 
 RIGHT = {
-    "in one line, float32 throughout": HEAD + "    e = (x.float() - x.float().max(1, keepdim=True).values).exp()\n    return (e / e.sum(1, keepdim=True)).to(x.dtype)\n",
-    "torch.max, unsqueeze, dim=-1": HEAD + "    m, _ = torch.max(x, dim=-1)\n    e = torch.exp(x - m.unsqueeze(1))\n    return torch.div(e, torch.sum(e, dim=-1)[:, None])\n",
-    "a loop over the rows": HEAD + "    y = torch.empty_like(x)\n    for i in range(x.shape[0]):\n        e = torch.exp(x[i] - x[i].max())\n        y[i] = e / e.sum()\n    return y\n",
-    "rows stacked": HEAD + "    rows = []\n    for row in x:\n        e = torch.exp(row - max(row.max(), row.max()))\n        rows.append(e / e.sum())\n    return torch.stack(rows)\n",
+    "in one line, float32 throughout": HEAD
+    + "    e = (x.float() - x.float().max(1, keepdim=True).values).exp()\n    return (e / e.sum(1, keepdim=True)).to(x.dtype)\n",
+    "torch.max, unsqueeze, dim=-1": HEAD
+    + "    m, _ = torch.max(x, dim=-1)\n    e = torch.exp(x - m.unsqueeze(1))\n    return torch.div(e, torch.sum(e, dim=-1)[:, None])\n",
+    "a loop over the rows": HEAD
+    + "    y = torch.empty_like(x)\n    for i in range(x.shape[0]):\n        e = torch.exp(x[i] - x[i].max())\n        y[i] = e / e.sum()\n    return y\n",
+    "rows stacked": HEAD
+    + "    rows = []\n    for row in x:\n        e = torch.exp(row - max(row.max(), row.max()))\n        rows.append(e / e.sum())\n    return torch.stack(rows)\n",
     "transposed": HEAD + "    t = x.T\n    e = (t - t.amax(0)).exp()\n    return (e / e.sum(0)).T\n",
-    "in place on its own tensors": HEAD + "    y = x - x.amax(1, keepdim=True)\n    y.exp_()\n    y /= y.sum(1, keepdim=True)\n    return y\n",
-    "exp2 with the scale": HEAD + "    s = (x - x.amax(1, True)).double()\n    e = torch.exp2(s * 1.4426950408889634)\n    return (e / e.sum(1, True)).to(x.dtype)\n",
-    "e to the power": HEAD + "    e = torch.e ** (x.double() - x.double().amax(1, keepdim=True))\n    return (e * (1 / e.sum(1, keepdim=True))).to(x.dtype)\n",
-    "through the logarithm of the sum": HEAD + "    m = x.float().amax(1, keepdim=True)\n    log_sum = torch.log(torch.exp(x.float() - m).sum(1, keepdim=True))\n    return torch.exp((x.float() - m).double() - log_sum).to(x.dtype)\n",
-    "einsum and clone": HEAD + "    z = x.clone().double()\n    z -= z.max(dim=1, keepdim=True)[0]\n    e = z.exp()\n    return torch.einsum('ij,i->ij', e, 1 / torch.einsum('ij->i', e)).to(x.dtype)\n",
-    "prints as it goes": HEAD + "    m = x.amax(1, keepdim=True)\n    e = torch.exp(x - m)\n    print(m, e.numpy()[0, 0], x.tolist()[0][0])\n    return e / e.sum(1, keepdim=True)\n",
-    "a harmless epsilon": HEAD + "    e = torch.exp(x - x.amax(1, keepdim=True))\n    return e / (e.sum(1, keepdim=True) + 1e-12)\n",
-    "a larger constant than the maximum": HEAD + "    e = torch.exp(x - (x.amax(1, keepdim=True) + 1))\n    return e / e.sum(1, keepdim=True)\n",
+    "in place on its own tensors": HEAD
+    + "    y = x - x.amax(1, keepdim=True)\n    y.exp_()\n    y /= y.sum(1, keepdim=True)\n    return y\n",
+    "exp2 with the scale": HEAD
+    + "    s = (x - x.amax(1, True)).double()\n    e = torch.exp2(s * 1.4426950408889634)\n    return (e / e.sum(1, True)).to(x.dtype)\n",
+    "e to the power": HEAD
+    + "    e = torch.e ** (x.double() - x.double().amax(1, keepdim=True))\n    return (e * (1 / e.sum(1, keepdim=True))).to(x.dtype)\n",
+    "through the logarithm of the sum": HEAD
+    + "    m = x.float().amax(1, keepdim=True)\n    log_sum = torch.log(torch.exp(x.float() - m).sum(1, keepdim=True))\n    return torch.exp((x.float() - m).double() - log_sum).to(x.dtype)\n",
+    "einsum and clone": HEAD
+    + "    z = x.clone().double()\n    z -= z.max(dim=1, keepdim=True)[0]\n    e = z.exp()\n    return torch.einsum('ij,i->ij', e, 1 / torch.einsum('ij->i', e)).to(x.dtype)\n",
+    "prints as it goes": HEAD
+    + "    m = x.amax(1, keepdim=True)\n    e = torch.exp(x - m)\n    print(m, e.numpy()[0, 0], x.tolist()[0][0])\n    return e / e.sum(1, keepdim=True)\n",
+    "a harmless epsilon": HEAD
+    + "    e = torch.exp(x - x.amax(1, keepdim=True))\n    return e / (e.sum(1, keepdim=True) + 1e-12)\n",
+    "a larger constant than the maximum": HEAD
+    + "    e = torch.exp(x - (x.amax(1, keepdim=True) + 1))\n    return e / e.sum(1, keepdim=True)\n",
     "a class behind it": "import torch\nimport torch.nn as nn\n\n\nclass Mine(nn.Module):\n    def forward(self, x):\n        e = torch.exp(x - torch.amax(x, 1, keepdim=True))\n        return e / torch.sum(e, 1, keepdim=True)\n\n\nsafe_softmax = Mine()\n",
-    "under autograd": HEAD + "    z = x.detach().clone().requires_grad_()\n    e = torch.exp(z - z.amax(1, keepdim=True))\n    return e / e.sum(1, keepdim=True)\n",
+    "under autograd": HEAD
+    + "    z = x.detach().clone().requires_grad_()\n    e = torch.exp(z - z.amax(1, keepdim=True))\n    return e / e.sum(1, keepdim=True)\n",
 }

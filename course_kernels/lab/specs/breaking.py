@@ -33,6 +33,20 @@ class BreakExercise(Exercise):
     wrong_kernel: str  # a module of course_kernels.lab.harness
     right_kernel: str  # a module of course_kernels
     flaw: str  # what is wrong with the wrong one, as in "the kernel that …"
+    translations = (
+        (
+            "positional argument",
+            "wrong_arguments",
+            "The function is called without arguments.",
+            "Keep the stub's line: no arguments between the brackets.",
+        ),
+        (
+            "Torch not compiled with CUDA",
+            "device_named",
+            "The file asks for the GPU by name, and the check runs on the CPU.",
+            'Leave device="cuda" out: a few numbers need no GPU.',
+        ),
+    )
     how = "Both kernels ran in the interpreter on your input"
 
     def shown(self, row: np.ndarray) -> str:

@@ -41,8 +41,22 @@ class OnlineMerge(Exercise):
     }
     translations = (
         ("not iterable", *RETURN),
+        ("setting an array element with a sequence", *RETURN),
         ("to unpack", *RETURN),
         ("cannot unpack", *RETURN),
+        (
+            "out of bounds for shape",
+            "max_reduces",
+            "tl.max takes one tile and finds its largest element; here two tiles are to be compared lane by "
+            "lane.",
+            "Use tl.maximum(m1, m2).",
+        ),
+        (
+            "converted to Python scalars",
+            "python_math",
+            "A function of Python's math takes one number, and merge is called with whole tiles.",
+            "Use tl.exp and its kin.",
+        ),
         (
             "positional argument",
             "wrong_arguments",
@@ -88,6 +102,7 @@ class OnlineMerge(Exercise):
         near = rng.normal(size=(2, count)) * 3
         near[1, 0] = near[0, 0]
         apart = rng.choice([-1e30, -9e3, -400, -150, 0, 150, 400, 9e3, 1e30], size=(2, count))
+        apart[:, 0] = -1e30  # lower than any number that is taken for −∞
         some = np.where(rng.random(count) < 0.5, rng.normal(size=count) * 50, -1e4)
         three = np.concatenate(
             [pairs(*rng.normal(size=(2, count)) * 5), pairs(rng.normal(size=count) * 5, 0)[:2]]
@@ -160,6 +175,24 @@ class OnlineMerge(Exercise):
                     "On every ordinary pair, the result is number for number what that gives.",
                     advice,
                 )
+        if self.right_higher_up(session, case, result):
+            return Finding(
+                "floor_for_infinity",
+                "Pairs far below 0 come out wrong: a very low number stands somewhere in place of −∞.",
+                shown,
+                "Proven: with both maxima moved up to about 0, which changes no sum, the pair comes out "
+                "right.",
+                "Scores may lie below any number you choose; only −float('inf') lies below all of them.",
+            )
+        if np.all(off(case, result) < 1e-3):
+            return Finding(
+                "imprecise",
+                "The sums are right to a few digits only; float32 holds seven.",
+                shown,
+                f"The pair is off by {off(case, result).max():.1g} of its size, and other mistakes change "
+                "more than that.",
+                "Keep large numbers out of the exponent: m1 − m first, and nothing added to it.",
+            )
         turned = replace(case, x=case.x[[2, 3, 0, 1]]) if len(case.x) == 4 else None
         if turned is not None:
             (again,) = session.run([turned])
@@ -178,6 +211,17 @@ class OnlineMerge(Exercise):
             next="Work the pair above out by hand: the common maximum, then each sum times exp(its maximum − "
             "the common one).",
         )
+
+    def right_higher_up(self, session: Session, case: Case, result: Result) -> bool:
+        """True if only pairs far below 0 are wrong, and are right once their larger maximum is 0."""
+        low = np.flatnonzero(wrong(case, result))
+        if len(case.x) != 4 or not np.isfinite(case.x).all() or case.x[0::2, low].max() > -1e3:
+            return False
+        x = case.x[:, low].copy()
+        x[0::2] -= x[0::2].max(axis=0)
+        moved = replace(case, x=x)
+        (again,) = session.run([moved])
+        return again.error is None and not wrong(moved, again).any()
 
     def right_alone(self, session: Session, case: Case, result: Result) -> bool:
         """True if each pair that came out wrong is right as a tile of one lane."""
@@ -255,6 +299,13 @@ def wrong(case: Case, result: Result) -> np.ndarray:
     got_m, got_d = (result.values(i).astype(np.float64) for i in (0, 1))
     with np.errstate(invalid="ignore"):
         return (got_m != m) | ~(np.abs(got_d - d) <= tolerance(case.x))
+
+
+def off(case: Case, result: Result) -> np.ndarray:
+    """By how much each pair is off, as a share of what is expected."""
+    with np.errstate(all="ignore"):
+        shares = [np.abs(result.values(i) - want) / np.abs(want) for i, want in enumerate(expected(case.x))]
+    return np.nan_to_num(np.maximum(*shares), nan=np.inf)
 
 
 def matches(case: Case, result: Result, guess) -> bool:
@@ -453,8 +504,11 @@ def show(case: Case, result: Result) -> str:
             )
     else:
         lines.append(f"  row       {numbers(case.x[at[0]], 15)}")
-    lines.append(f"  expected  {numbers([m[at], d[at]])}")
-    lines.append(f"  got       {numbers([got[0][at], got[1][at]])}")
+    pairs = [m[at], d[at]], [got[0][at], got[1][at]]
+    wanted, came = map(numbers, pairs)
+    if wanted == came:  # the difference is further back
+        wanted, came = (f"[{one[0]:.9g}, {one[1]:.9g}]".replace("-", "−") for one in pairs)
+    lines += [f"  expected  {wanted}", f"  got       {came}"]
     return "\n".join(lines)
 
 

@@ -224,7 +224,7 @@ class SafeSoftmax(Exercise):
                     "On every input, the result is number for number what that gives.",
                     advice,
                 )
-        for found in (swallowed, epsilon):
+        for found in (swallowed, epsilon, clamped, imprecise):
             if finding := found(self, case, result):
                 finding.case = shown
                 return finding
@@ -349,6 +349,13 @@ def mistakes():
         ("no_maximum", "Nothing is taken off the scores before the exponential, so it overflows, or its sum "
                        "is 0.",
          maximum, steps(lambda x: np.float32(0))),
+        (
+            "no_maximum",
+            "Nothing is taken off the scores before the exponential, so the sum under the logarithm "
+            "overflows, or is 0.",
+            maximum,
+            lambda x: np.exp(x - np.log(np.exp(x).sum(axis=1, keepdims=True))),
+        ),
         ("maximum_of_abs", "The largest |x| is taken off, where the largest x should be: a row of large "
                            "negative "
          "scores is pushed further down, until every exponential is 0.", one,
@@ -453,6 +460,43 @@ def epsilon(exercise, case, result):
         "against.",
         next="Divide by the sum as it is.",
     )
+
+
+def imprecise(exercise, case, result):
+    """Right to a few digits."""
+    if case.x.dtype != np.float32 or not np.isfinite(case.x).all():
+        return None
+    wanted, got = softmax64(case.x), result.values(0).astype(np.float64)
+    with np.errstate(all="ignore"):
+        off = np.nanmax(np.abs(got - wanted) / (wanted + 1e-6))
+    if np.isnan(got).any() or not 1e-6 < off < 0.01:
+        return None
+    return Finding(
+        "imprecise",
+        f"The values are right to a few digits only: they are off by up to {off:.1g} of their size.",
+        why="float32 holds seven digits. A detour through a 16-bit dtype, or rounding, leaves about three.",
+        next="Compute in the dtype of x or a wider one.",
+    )
+
+
+def clamped(exercise, case, result):
+    """Different scores of a row that come out equal."""
+    if case.x.dtype != np.float32 or not np.isfinite(case.x).all():
+        return None
+    wrong = exercise.wrong(case, result)
+    for row in np.flatnonzero(wrong.any(axis=1)):
+        x, y = case.x[row], result.values(0)[row]
+        order = np.argsort(x)
+        for low, high in zip(order[:-1], order[1:], strict=True):
+            if y[low] == y[high] > 0 and x[high] - x[low] > 0.1:
+                return Finding(
+                    "clamped",
+                    "Different scores come out equal, as if something cut the scores off at a bound.",
+                    why=f"Likely a clamp: in row {row} of the case, {numbers([x[low], x[high]])} both give "
+                    f"{y[low]:.4g}.",
+                    next="Taking the row maximum off keeps exp in range by itself; leave the bounds out.",
+                )
+    return None
 
 
 def _article(kind: str) -> str:

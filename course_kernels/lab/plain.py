@@ -126,7 +126,7 @@ def tensor_message(value) -> dict:
     if not isinstance(value, torch.Tensor):
         return {"tensor": False, "type": type(value).__name__}
     if value.layout != torch.strided or value.is_complex():
-        return {"tensor": False, "type": f"{value.dtype} tensor, {value.layout}"}
+        return {"tensor": False, "type": f"{value.dtype} tensor"}
     dtype = str(value.dtype).removeprefix("torch.")
     values = value.detach().resolve_neg().cpu()
     values = values.float() if dtype == "bfloat16" else values

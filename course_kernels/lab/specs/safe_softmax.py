@@ -486,14 +486,14 @@ def clamped(exercise, case, result):
     wrong = exercise.wrong(case, result)
     for row in np.flatnonzero(wrong.any(axis=1)):
         x, y = case.x[row], result.values(0)[row]
-        order = np.argsort(x)
-        for low, high in zip(order[:-1], order[1:], strict=True):
-            if y[low] == y[high] > 0 and x[high] - x[low] > 0.1:
+        for value in np.unique(y[y > 0]):
+            low, high = x[y == value].min(), x[y == value].max()
+            if high - low > 1.5:  # rounding alone may make closer scores equal
                 return Finding(
                     "clamped",
                     "Different scores come out equal, as if something cut the scores off at a bound.",
-                    why=f"Likely a clamp: in row {row} of the case, {numbers([x[low], x[high]])} both give "
-                    f"{y[low]:.4g}.",
+                    why=f"Likely a clamp: in row {row} of the case, {numbers([low, high])} both give "
+                    f"{value:.4g}.",
                     next="Taking the row maximum off keeps exp in range by itself; leave the bounds out.",
                 )
     return None

@@ -158,6 +158,12 @@ TRANSLATIONS = (
         "Walk the row in tiles.",
     ),
     (
+        "`other` cannot be provided without `mask`",
+        "load_mask",
+        "tl.load has an other=, but no mask=: it would load past the end of the row.",
+        "Give tl.load the mask column < columns.",
+    ),
+    (
         "Torch not compiled with CUDA",
         "device_named",
         "The file asks for the GPU by name, and the check runs on the CPU first.",

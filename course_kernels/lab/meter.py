@@ -297,12 +297,12 @@ class Meter:
         element = pointers.get_element_ty()
         numpy_type = interpreter._get_np_dtype(element)
         floating = np.issubdtype(numpy_type, np.floating)
-        if floating and not active.all() and self._from_input(pointers.data, active):
-            self.fills.update([None] if other is None else _few(np.broadcast_to(other.data, active.shape)[~active]))
-            if self.tweaks.masked_lanes is not None:
+        if floating and not allowed.all() and self._from_input(pointers.data, active):
+            if not active.all():
+                given = None if other is None else np.broadcast_to(other.data, active.shape)[~active]
+                self.fills.update([None] if given is None else _few(given))
+            if self.tweaks.masked_lanes is not None:  # what lies outside counts as masked
                 other = _full(pointers.data.shape, self.tweaks.masked_lanes, numpy_type, element)
-        if floating and not allowed.all() and self.tweaks.masked_lanes is not None:
-            other = _full(pointers.data.shape, self.tweaks.masked_lanes, numpy_type, element)
         return original(builder, pointers, _mask(allowed), other, *rest)
 
     def _from_input(self, addresses: np.ndarray, active: np.ndarray) -> bool:
@@ -415,6 +415,7 @@ def install() -> None:
         return Meter.current.launch(function, original_run, args, grid, warmup, kwargs)
 
     _installed["run"] = interpreter.InterpretedFunction.run = run
+    interpreter.ReduceOps.generic_reduce = _in_halves(interpreter.ReduceOps.generic_reduce)
 
 
 def intact() -> bool:
@@ -431,6 +432,45 @@ def _hook(original, hook):
         return hook(Meter.current, original, builder, *args)
 
     return hooked
+
+
+def _in_halves(original):
+    """tl.reduce with a function of one's own, neighbours joined with whole arrays at a time.
+
+    The interpreter goes from element to element, a millisecond each: minutes for a long row. A GPU joins in a tree
+    as well. What does not work on arrays is left to the interpreter.
+    """
+
+    def generic_reduce(reduction, input):
+        try:
+            return _reduce_in_halves(reduction, input)
+        except Exception:
+            return original(reduction, input)
+
+    return generic_reduce
+
+
+def _reduce_in_halves(reduction, input) -> list:
+    values, axis = reduction.unravel(input, reduction.axis)
+    arrays = [np.moveaxis(value.handle.data, axis, -1) for value in values]
+    while arrays[0].shape[-1] > 1:
+        sides = [
+            reduction.to_tensor(array[..., side::2], value.dtype)
+            for side in (0, 1)
+            for array, value in zip(arrays, values, strict=True)
+        ]
+        joined = reduction.combine_fn.fn(*sides)
+        joined = joined if isinstance(joined, tuple) else (joined,)
+        shape = sides[0].handle.data.shape
+        arrays = [np.broadcast_to(one.handle.data, shape) for one in joined]
+    arrays = [array[..., 0] for array in arrays]
+    if reduction.axis is None:
+        arrays = [
+            array.reshape([1] * len(input[0].shape)) if reduction.keep_dims else array.item() for array in arrays
+        ]
+    elif reduction.keep_dims:
+        arrays = [np.expand_dims(array, axis) for array in arrays]
+    return [reduction.to_tensor(array, value.dtype) for array, value in zip(arrays, values, strict=True)]
 
 
 def _mask(allowed: np.ndarray) -> "interpreter.TensorHandle":

@@ -193,9 +193,15 @@ def _run_case(path: str, function, case: Case, tweaks, adapt) -> dict:
         "programs_a_row": max(map(len, meter.programs.values()), default=0),
         "programs_by_launch": _programs_by_launch(meter),
         "unwritten": meter.unwritten,
-        "scratch_dtypes": sorted({str(r.tensor.dtype).removeprefix("torch.") for r in meter.regions if not r.given}),
+        "scratch_dtypes": _scratch_dtypes(meter, {output.get("region") for output in result["outputs"]}),
     }
     return result
+
+
+def _scratch_dtypes(meter, outputs: set) -> list[str]:
+    """The dtypes of what was allocated besides the outputs."""
+    scratch = [region for region in meter.regions if not region.given and region.name not in outputs]
+    return sorted({str(region.tensor.dtype).removeprefix("torch.") for region in scratch})
 
 
 def _programs_by_launch(meter) -> list[int]:

@@ -57,7 +57,8 @@ WRONG = {
 }  # fmt: skip
 
 RIGHT = {
-    "two rows a program, 2-D tiles": HEAD + '''@triton.jit
+    "two rows a program, 2-D tiles": HEAD
+    + """@triton.jit
 def kernel(x_ptr, y_ptr, xs, ys, rows, columns, R: tl.constexpr, B: tl.constexpr):
     r = tl.program_id(0) * R + tl.arange(0, R)[:, None]
     c = tl.arange(0, B)[None, :]
@@ -70,8 +71,9 @@ def copy_rows(x):
     m, n = x.shape
     kernel[(triton.cdiv(m, 2),)](x, y, x.stride(0), y.stride(0), m, n, R=2, B=triton.next_power_of_2(n))
     return y
-''',
-    "a loop over tiles": HEAD + '''@triton.jit
+""",
+    "a loop over tiles": HEAD
+    + """@triton.jit
 def kernel(x_ptr, y_ptr, xs, ys, columns, B: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     for start in range(0, columns, B):
@@ -84,8 +86,9 @@ def copy_rows(x):
     y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     kernel[(x.shape[0],)](x, y, x.stride(0), y.stride(0), x.shape[1], B=128)
     return y
-''',
-    "flat, by division": HEAD + '''@triton.jit
+""",
+    "flat, by division": HEAD
+    + """@triton.jit
 def kernel(x_ptr, y_ptr, xs, n, columns, B: tl.constexpr):
     i = tl.program_id(0) * B + tl.arange(0, B)
     x = tl.load(x_ptr + (i // columns) * xs + i % columns, mask=i < n)
@@ -96,8 +99,9 @@ def copy_rows(x):
     y = x.new_empty(x.shape)
     kernel[lambda meta: (triton.cdiv(x.numel(), meta["B"]),)](x, y, x.stride(0), x.numel(), x.shape[1], B=256)
     return y
-''',
-    "one program for all rows": HEAD + '''@triton.jit
+""",
+    "one program for all rows": HEAD
+    + """@triton.jit
 def kernel(x_ptr, y_ptr, xs, ys, rows, columns, B: tl.constexpr):
     c = tl.arange(0, B)
     for row in range(0, rows):
@@ -111,8 +115,9 @@ def copy_rows(x):
     y = torch.zeros_like(x)
     kernel[(1,)](x, y, x.stride(0), y.stride(0), *x.shape, B=triton.next_power_of_2(x.shape[1]))
     return y
-''',
-    "from the last row up, through float32": HEAD + '''@triton.jit
+""",
+    "from the last row up, through float32": HEAD
+    + """@triton.jit
 def kernel(x_ptr, y_ptr, xs, ys, columns, B: tl.constexpr):
     row = tl.num_programs(0) - 1 - tl.program_id(0)
     c = B - 1 - tl.arange(0, B)
@@ -124,5 +129,5 @@ def copy_rows(x):
     y = torch.empty((x.shape[0], x.shape[1] + 3), dtype=x.dtype)[:, : x.shape[1]]
     kernel[(x.shape[0],)](x, y, x.stride(0), y.stride(0), x.shape[1], B=triton.next_power_of_2(x.shape[1]), num_warps=1)
     return y
-''',
+""",
 }

@@ -5,7 +5,9 @@ A wrong answer is the solution with a few lines changed: title → (mistake, [(o
 
 LOAD = 'x = tl.load(x_ptr + row * x_stride + column, mask=mask, other=-float("inf"))'
 STORE = "tl.store(y_ptr + row * y_stride + column, y, mask=mask)"
-LAUNCH = "softmax_kernel[(rows,)](y, x, y.stride(0), x.stride(0), columns, BLOCK=triton.next_power_of_2(columns))"
+LAUNCH = (
+    "softmax_kernel[(rows,)](y, x, y.stride(0), x.stride(0), columns, BLOCK=triton.next_power_of_2(columns))"
+)
 
 WRONG = {
     "padding with 0": ("padding_zero", [('other=-float("inf")', "other=0.0")]),
@@ -23,7 +25,10 @@ WRONG = {
     "a grid too large": ("row_out_of_bounds", [("[(rows,)]", "[(rows + 1,)]")]),
     "a fixed block": ("columns_unwritten", [("triton.next_power_of_2(columns)", "1024")]),
     "block is the row": ("arange_not_power_of_two", [("triton.next_power_of_2(columns)", "columns")]),
-    "input overwritten": ("input_overwritten", [("tl.store(y_ptr + row * y_stride", "tl.store(x_ptr + row * x_stride")]),
+    "input overwritten": (
+        "input_overwritten",
+        [("tl.store(y_ptr + row * y_stride", "tl.store(x_ptr + row * x_stride")],
+    ),
     "works in place": ("input_overwritten", [("y = torch.empty_like(x)", "y = x")]),
     "nothing stored": ("nothing_stored", [(STORE, "pass")]),
     "not divided": ("not_divided", [("numerator / tl.sum(numerator, axis=0)", "numerator")]),
@@ -31,58 +36,147 @@ WRONG = {
     "exp2 without the scale": ("base_two", [("tl.exp(", "tl.exp2(")]),
     "wrong sign": ("sign", [("x - tl.max(x, axis=0)", "tl.max(x, axis=0) - x")]),
     "always row 0": ("same_row", [("x_ptr + row * x_stride + column", "x_ptr + column")]),
-    "float16 arithmetic": ("half_precision", [("numerator = tl.exp(x - tl.max(x, axis=0))", "numerator = tl.exp(x - tl.max(x, axis=0)).to(y_ptr.dtype.element_ty)")]),
-    "a NaN made 0": ("nan_swallowed", [("x = x.to(tl.float32)", "x = x.to(tl.float32)\n    x = tl.where(x == x, x, -float('inf'))")]),
+    "float16 arithmetic": (
+        "half_precision",
+        [
+            (
+                "numerator = tl.exp(x - tl.max(x, axis=0))",
+                "numerator = tl.exp(x - tl.max(x, axis=0)).to(y_ptr.dtype.element_ty)",
+            )
+        ],
+    ),
+    "a NaN made 0": (
+        "nan_swallowed",
+        [("x = x.to(tl.float32)", "x = x.to(tl.float32)\n    x = tl.where(x == x, x, -float('inf'))")],
+    ),
     "an all −inf row made 0": (
         "nan_swallowed",
         [("    tl.store", "    y = tl.where(tl.max(x, axis=0) == -float('inf'), 0.0, y)\n    tl.store")],
     ),
     "a copy of x": ("copied", [("y = numerator / tl.sum(numerator, axis=0)", "y = x")]),
-    "logarithm": ("log_given", [("y = numerator / tl.sum(numerator, axis=0)", "y = x - tl.max(x, axis=0) - tl.log(tl.sum(numerator, axis=0))")]),
-    "reads the row twice": ("extra_loads", [("    numerator =", "    x = tl.load(x_ptr + row * x_stride + column, mask=mask, other=-float('inf')).to(tl.float32)\n    numerator =")]),
+    "logarithm": (
+        "log_given",
+        [
+            (
+                "y = numerator / tl.sum(numerator, axis=0)",
+                "y = x - tl.max(x, axis=0) - tl.log(tl.sum(numerator, axis=0))",
+            )
+        ],
+    ),
+    "reads the row twice": (
+        "extra_loads",
+        [
+            (
+                "    numerator =",
+                "    x = tl.load(x_ptr + row * x_stride + column, mask=mask, other=-float('inf')).to(tl.float32)\n    numerator =",
+            )
+        ],
+    ),
     "through a scratch tensor": (
         "extra_loads",
-        [("    y = numerator", "    tl.store(s_ptr + row * columns + column, numerator, mask=mask)\n    numerator = tl.load(s_ptr + row * columns + column, mask=mask, other=0.0)\n    y = numerator"),
-         ("def softmax_kernel(", "def softmax_kernel(s_ptr, "),
-         ("softmax_kernel[(rows,)](", "softmax_kernel[(rows,)](torch.empty(x.shape, dtype=torch.float32), ")],
+        [
+            (
+                "    y = numerator",
+                "    tl.store(s_ptr + row * columns + column, numerator, mask=mask)\n    numerator = tl.load(s_ptr + row * columns + column, mask=mask, other=0.0)\n    y = numerator",
+            ),
+            ("def softmax_kernel(", "def softmax_kernel(s_ptr, "),
+            (
+                "softmax_kernel[(rows,)](",
+                "softmax_kernel[(rows,)](torch.empty(x.shape, dtype=torch.float32), ",
+            ),
+        ],
     ),
     "stores twice": ("extra_stores", [(STORE, STORE + "\n    " + STORE)]),
-    "x made contiguous": ("copies_input", [("rows, columns = x.shape", "x = x.contiguous()\n    rows, columns = x.shape")]),
-    "x made float32 by PyTorch": ("copies_input", [("rows, columns = x.shape", "x = x.float()\n    rows, columns = x.shape")]),
+    "x made contiguous": (
+        "copies_input",
+        [("rows, columns = x.shape", "x = x.contiguous()\n    rows, columns = x.shape")],
+    ),
+    "x made float32 by PyTorch": (
+        "copies_input",
+        [("rows, columns = x.shape", "x = x.float()\n    rows, columns = x.shape")],
+    ),
     "wrong shape": ("wrong_shape", [("return y", "return y.view(-1)")]),
     "nothing returned": ("wrong_return", [("    return y\n", "")]),
     "wrong dtype": ("wrong_dtype", [("torch.empty_like(x)", "torch.empty_like(x, dtype=torch.float32)")]),
     "torch.softmax": ("torch_work", [("return y", "return torch.softmax(x, dim=1)")]),
-    "the maximum by PyTorch": ("torch_work", [("rows, columns = x.shape", "rows, columns = x.shape\n    m = x.max(dim=1).values")]),
+    "the maximum by PyTorch": (
+        "torch_work",
+        [("rows, columns = x.shape", "rows, columns = x.shape\n    m = x.max(dim=1).values")],
+    ),
     "numpy does it": (
         "not_from_a_kernel",
-        [("return y", "import numpy as np\n    a = x.numpy().astype('f8')\n    e = np.exp(a - a.max(1, keepdims=True))\n    return torch.from_numpy((e / e.sum(1, keepdims=True)).astype(x.numpy().dtype))")],
+        [
+            (
+                "return y",
+                "import numpy as np\n    a = x.numpy().astype('f8')\n    e = np.exp(a - a.max(1, keepdims=True))\n    return torch.from_numpy((e / e.sum(1, keepdims=True)).astype(x.numpy().dtype))",
+            )
+        ],
     ),
     "tl.softmax": ("library_softmax", [("y = numerator / tl.sum(numerator, axis=0)", "y = tl.softmax(x)")]),
     "cached by shape": (
         "no_launch",
-        [("def fused_softmax(x):", "_cache = {}\n\n\ndef fused_softmax(x):\n    if 'y' in _cache:\n        return torch.empty_like(x)\n    _cache['y'] = 1")],
+        [
+            (
+                "def fused_softmax(x):",
+                "_cache = {}\n\n\ndef fused_softmax(x):\n    if 'y' in _cache:\n        return torch.empty_like(x)\n    _cache['y'] = 1",
+            )
+        ],
     ),
-    "the finished kernel imported": ("answer_opened", [("import torch\n", "import torch\nfrom course_kernels.fused_row import softmax\n")]),
-    "the solution read": ("answer_opened", [("import torch\n", "import torch\nexec(open('solutions/fused_softmax.py').read())\n")]),
+    "the finished kernel imported": (
+        "answer_opened",
+        [("import torch\n", "import torch\nfrom course_kernels.fused_row import softmax\n")],
+    ),
+    "the solution read": (
+        "answer_opened",
+        [("import torch\n", "import torch\nexec(open('solutions/fused_softmax.py').read())\n")],
+    ),
     "the hooks replaced": (
         "checker_changed",
-        [("import torch\n", "import torch\nfrom triton.runtime import interpreter\ninterpreter.InterpreterBuilder.create_masked_store = lambda *a: None\n")],
+        [
+            (
+                "import torch\n",
+                "import torch\nfrom triton.runtime import interpreter\ninterpreter.InterpreterBuilder.create_masked_store = lambda *a: None\n",
+            )
+        ],
     ),
-    "numpy in the kernel": ("compile", [("tl.exp(x - tl.max(x, axis=0))", "tl.exp(x - tl.max(x, axis=0)) * float(np.ones(1)[0])"), ("import torch\n", "import numpy as np\nimport torch\n")]),
-    "an if on a tile": ("compile", [("    numerator =", "    if x.sum() == x.sum():\n        x = x + 0.0\n    if column < 0:\n        x = x\n    numerator =")]),
+    "numpy in the kernel": (
+        "compile",
+        [
+            ("tl.exp(x - tl.max(x, axis=0))", "tl.exp(x - tl.max(x, axis=0)) * float(np.ones(1)[0])"),
+            ("import torch\n", "import numpy as np\nimport torch\n"),
+        ],
+    ),
+    "an if on a tile": (
+        "compile",
+        [
+            (
+                "    numerator =",
+                "    if x.sum() == x.sum():\n        x = x + 0.0\n    if column < 0:\n        x = x\n    numerator =",
+            )
+        ],
+    ),
     "a name missing": ("exception", [("tl.exp(", "tl.exponential(")]),
     "a syntax error": ("syntax_error", [("rows, columns = x.shape", "rows, columns = x.shape)")]),
-    "an endless loop": ("timeout", [("rows, columns = x.shape", "rows, columns = x.shape\n    while True:\n        pass")]),
+    "an endless loop": (
+        "timeout",
+        [("rows, columns = x.shape", "rows, columns = x.shape\n    while True:\n        pass")],
+    ),
     "ends the process": ("exit", [("rows, columns = x.shape", "import os\n    os._exit(3)")]),
-    "a segmentation fault": ("crash", [("rows, columns = x.shape", "import ctypes\n    ctypes.string_at(0)")]),
-    "ten gigabytes": ("memory", [("y = torch.empty_like(x)", "y = torch.empty(10 << 30, dtype=torch.uint8)")]),
+    "a segmentation fault": (
+        "crash",
+        [("rows, columns = x.shape", "import ctypes\n    ctypes.string_at(0)")],
+    ),
+    "ten gigabytes": (
+        "memory",
+        [("y = torch.empty_like(x)", "y = torch.empty(10 << 30, dtype=torch.uint8)")],
+    ),
     "renamed": ("entry_missing", [("def fused_softmax(", "def softmax_fused(")]),
 }
 
 HEAD = "import torch\nimport triton\nimport triton.language as tl\n\n\n"
 RIGHT = {
-    "two rows a program, 2-D tiles": HEAD + '''@triton.jit
+    "two rows a program, 2-D tiles": HEAD
+    + """@triton.jit
 def kernel(x_ptr, y_ptr, xs, ys, rows, columns, R: tl.constexpr, B: tl.constexpr):
     r = tl.program_id(0) * R + tl.arange(0, R)[:, None]
     c = tl.arange(0, B)[None, :]
@@ -98,8 +192,9 @@ def fused_softmax(x):
     m, n = x.shape
     kernel[(triton.cdiv(m, 2),)](x, y, x.stride(0), y.stride(0), m, n, R=2, B=triton.next_power_of_2(n))
     return y
-''',
-    "a persistent loop over rows": HEAD + '''@triton.jit
+""",
+    "a persistent loop over rows": HEAD
+    + """@triton.jit
 def kernel(x_ptr, y_ptr, xs, ys, rows, columns, B: tl.constexpr):
     c = tl.arange(0, B)
     for r in tl.range(tl.program_id(0), rows, tl.num_programs(0)):
@@ -112,8 +207,9 @@ def fused_softmax(x):
     y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     kernel[(min(3, x.shape[0]),)](x, y, x.stride(0), y.stride(0), *x.shape, B=triton.next_power_of_2(x.shape[1]))
     return y
-''',
-    "exp2 with the scale, tl.where for other, one reciprocal": HEAD + '''LOG2E = tl.constexpr(1.4426950408889634)
+""",
+    "exp2 with the scale, tl.where for other, one reciprocal": HEAD
+    + """LOG2E = tl.constexpr(1.4426950408889634)
 
 
 @triton.jit
@@ -131,8 +227,9 @@ def fused_softmax(x):
     y = x.new_empty(rows, columns)
     kernel[(rows,)](x, y, x.stride(0), y.stride(0), rows, columns, B=max(16, triton.next_power_of_2(columns)), num_warps=2)
     return y
-''',
-    "a helper function, a mask on the sum only": HEAD + '''@triton.jit
+""",
+    "a helper function, a mask on the sum only": HEAD
+    + """@triton.jit
 def normalise(x, mask):
     e = tl.where(mask, tl.exp(x - tl.max(tl.where(mask, x, -float("inf")), axis=0)), 0.0)
     return e / tl.sum(e, axis=0)
@@ -151,8 +248,9 @@ def fused_softmax(x):
     out = torch.zeros_like(x)
     kernel[lambda meta: (x.shape[0],)](out, x, out.stride(0), x.stride(0), x.shape[1], B=triton.next_power_of_2(x.shape[1]))
     return out
-''',
-    "autotuned": HEAD + '''@triton.autotune(configs=[triton.Config({}, num_warps=w) for w in (2, 4, 8)], key=["n"])
+""",
+    "autotuned": HEAD
+    + """@triton.autotune(configs=[triton.Config({}, num_warps=w) for w in (2, 4, 8)], key=["n"])
 @triton.jit
 def kernel(out, inp, so, si, n, B: tl.constexpr):
     pid = tl.program_id(0)
@@ -166,8 +264,9 @@ def fused_softmax(x):
     out = torch.empty_like(x)
     kernel[(x.shape[0],)](out, x, out.stride(0), x.stride(0), x.shape[1], B=triton.next_power_of_2(x.shape[1]))
     return out
-''',
-    "a two-dimensional grid": HEAD + '''@triton.jit
+""",
+    "a two-dimensional grid": HEAD
+    + """@triton.jit
 def kernel(out, inp, so, si, rows, n, B: tl.constexpr):
     row = tl.program_id(0) * tl.num_programs(1) + tl.program_id(1)
     lanes = tl.arange(0, B)
@@ -182,8 +281,9 @@ def fused_softmax(x):
     rows, n = x.shape
     kernel[(triton.cdiv(rows, 2), 2)](out, x, out.stride(0), x.stride(0), rows, n, B=triton.next_power_of_2(n))
     return out
-''',
-    "a printing kernel host, output allocated with a wider stride": HEAD + '''@triton.jit
+""",
+    "a printing kernel host, output allocated with a wider stride": HEAD
+    + """@triton.jit
 def kernel(out, inp, so, si, n, B: tl.constexpr):
     pid = tl.program_id(0)
     lanes = tl.arange(0, B)
@@ -198,5 +298,5 @@ def fused_softmax(x):
     out = torch.empty((rows, n + 8), dtype=x.dtype, device=x.device)[:, :n]
     kernel[(rows,)](out, x, out.stride(0), x.stride(0), n, B=triton.next_power_of_2(n), num_warps=8)
     return out
-''',
+""",
 }

@@ -55,7 +55,8 @@ WRONG = {
 }  # fmt: skip
 
 RIGHT = {
-    "two rows a program, 2-D tiles": HEAD + '''@triton.jit
+    "two rows a program, 2-D tiles": HEAD
+    + """@triton.jit
 def kernel(x_ptr, y_ptr, xs, ys, rows, columns, R: tl.constexpr, B: tl.constexpr):
     r = tl.program_id(0) * R + tl.arange(0, R)[:, None]
     c = tl.arange(0, B)[None, :]
@@ -70,8 +71,9 @@ def log_softmax(x):
     m, n = x.shape
     kernel[(triton.cdiv(m, 2),)](x, y, x.stride(0), y.stride(0), m, n, R=2, B=triton.next_power_of_2(n))
     return y
-''',
-    "exp2 and log2 with their factors": HEAD + '''@triton.jit
+""",
+    "exp2 and log2 with their factors": HEAD
+    + """@triton.jit
 def kernel(x_ptr, y_ptr, xs, ys, columns, B: tl.constexpr):
     r = tl.program_id(0)
     c = tl.arange(0, B)
@@ -85,8 +87,9 @@ def log_softmax(x):
     y = torch.empty_like(x)
     kernel[(x.shape[0],)](x, y, x.stride(0), y.stride(0), x.shape[1], B=triton.next_power_of_2(x.shape[1]))
     return y
-''',
-    "a loop over rows, the sum masked": HEAD + '''@triton.jit
+""",
+    "a loop over rows, the sum masked": HEAD
+    + """@triton.jit
 def kernel(x_ptr, y_ptr, xs, ys, rows, columns, B: tl.constexpr):
     c = tl.arange(0, B)
     for r in range(tl.program_id(0), rows, tl.num_programs(0)):
@@ -100,8 +103,9 @@ def log_softmax(x):
     y = torch.empty_like(x)
     kernel[(4,)](x, y, x.stride(0), y.stride(0), *x.shape, B=triton.next_power_of_2(x.shape[1]))
     return y
-''',
-    "minus log of the reciprocal sum": HEAD + '''@triton.jit
+""",
+    "minus log of the reciprocal sum": HEAD
+    + """@triton.jit
 def kernel(x_ptr, y_ptr, xs, ys, columns, B: tl.constexpr):
     r = tl.program_id(0)
     c = tl.arange(0, B)
@@ -114,5 +118,5 @@ def log_softmax(x):
     y = torch.empty_like(x)
     kernel[(x.shape[0],)](x, y, x.stride(0), y.stride(0), x.shape[1], B=max(32, triton.next_power_of_2(x.shape[1])))
     return y
-''',
+""",
 }

@@ -19,24 +19,30 @@ class CopyRows(KernelExercise):
         Hint(
             "nothing works yet",
             "Three lines are missing. A mask, one True or False a lane: does the lane have a column? Then "
-            "tl.load(addresses, mask=mask) and tl.store(addresses, values, mask=mask). An address is a pointer "
+            "tl.load(addresses, mask=mask) and tl.store(addresses, values, mask=mask). An address is a "
+            "pointer "
             "plus a number of elements.",
         ),
         Hint(
             "some rows are wrong, or the kernel leaves its tensor",
-            "Row number `row` starts row * x_stride elements after x_ptr: the stride is the distance from one row "
-            "to the next, which is more than the number of columns where rows lie apart. y has a stride of its own. "
+            "Row number `row` starts row * x_stride elements after x_ptr: the stride is the distance from "
+            "one row "
+            "to the next, which is more than the number of columns where rows lie apart. y has a stride of "
+            "its own. "
             "Lanes whose column is not below `columns` must stay out of both the load and the store.",
         ),
         Hint(
             "the addresses are still wrong",
-            "mask = column < columns, then x = tl.load(x_ptr + row * x_stride + column, mask=mask), then the store: "
+            "mask = column < columns, then x = tl.load(x_ptr + row * x_stride + column, mask=mask), then the "
+            "store: "
             "the same with y_ptr and y_stride, x as its second argument, and the same mask.",
         ),
     )
     lesson = (
-        "Every element crossed the memory bus twice, in and out, and no kernel that makes a new matrix of this size "
-        "can do with less. So this kernel is the yardstick of the course: a softmax that moves no more than a copy "
+        "Every element crossed the memory bus twice, in and out, and no kernel that makes a new matrix of "
+        "this size "
+        "can do with less. So this kernel is the yardstick of the course: a softmax that moves no more than "
+        "a copy "
         "has only its speed left to prove."
     )
 
@@ -76,9 +82,12 @@ class CopyRows(KernelExercise):
             ("same_row", same(x[:1], x.shape), "Every row of the result is row 0 of x.",
              "Start the load at x_ptr + row * x_stride."),
             ("same_column", same(x[:, :1], x.shape),
-             "Every column of the result is column 0 of x: the load takes one element a row.", "Add `column` to the address of the load: one address a lane."),
-            ("reversed", x[:, ::-1], "The columns are in reverse order.", "Load and store at + column, from 0 up."),
-            ("reversed", x[::-1], "The rows are in reverse order.", "Load and store the same row in each program."),
+             "Every column of the result is column 0 of x: the load takes one element a row.",
+             "Add `column` to the address of the load: one address a lane."),
+            ("reversed", x[:, ::-1], "The columns are in reverse order.", "Load and store at + column, from "
+             "0 up."),
+            ("reversed", x[::-1], "The rows are in reverse order.", "Load and store the same row in each "
+             "program."),
             ("rounded", x.astype(np.float16), "The values were rounded to float16 on the way.",
              "Store what was loaded; no conversion is needed."),
             ("addresses_stored", same(np.arange(x.shape[1]), x.shape),
@@ -113,11 +122,15 @@ class CopyRows(KernelExercise):
             square = session.rng.normal(size=(16, 16)).astype(np.float32)
             again = session.run([Case("square", "a square matrix", square)])[0]
             inside = again.error is None and not again.faults and self.whole(again)
-            if inside and self.near(case, again.values(0), square.T, 0):
-                raise self.transposed(case, "in one of two addresses: of a square matrix it gives the transpose")
+            if inside and self.near(case, again.values(0), square.T, 0).all():
+                raise self.transposed(
+                    case, "in one of two addresses: of a square matrix it gives the transpose"
+                )
             # With both addresses swapped a square comes out right, each program copying a column of it.
             if inside and (again.x_loads == 1).all() and again.programs_by_launch == [16]:
-                raise self.transposed(case, "in both addresses: of a square matrix, each program takes a column")
+                raise self.transposed(
+                    case, "in both addresses: of a square matrix, each program takes a column"
+                )
         super().check_faults(session, case, result)
 
     def transposed(self, case, where):

@@ -1,7 +1,7 @@
 """Exercises in which a kernel turns a matrix into something, row by row.
 
-The order of the judgement: did it run, did it stay inside its tensors, did kernels write every output, are the
-values right, and only then what the traffic was. The first case that is not right is the one that is diagnosed.
+The order of the judgement: did it run, did it stay inside its tensors, did kernels write every output, are
+the values right, and only then what the traffic was. The first case that is not right is the one diagnosed.
 """
 
 from dataclasses import replace
@@ -56,21 +56,22 @@ class KernelExercise(Exercise):
         return rows * columns, rows * columns
 
     def experiments(self) -> list:
-        """Functions (exercise, session, case, result) → Finding or None, tried in order on the failing case."""
+        """Functions (exercise, session, case, result) → Finding or None, tried in order on the case."""
         return [fingerprints, row_stride]
 
     def fingerprint_table(self, case: Case, tile: int) -> list[tuple[str, object, str, str]]:
         """(mistake, what it would give, the sentence, what to do) for mistakes that leave a known output.
 
-        What it would give: an array, or one for each output, None where that output says nothing. tile: the width
-        of the learner's tiles.
+        What it would give: an array, or one for each output, None where that output says nothing. tile: the
+        width of the learner's tiles.
         """
         return []
 
     def guess(self, case: Case, results: dict) -> str:
         """What to try when no mistake fits."""
         return (
-            "Run your function on the small case above in a cell of its own, and print what it makes of one row "
+            "Run your function on the small case above in a cell of its own, and print what it makes of one "
+            "row "
             "after each step."
         )
 
@@ -123,7 +124,8 @@ class KernelExercise(Exercise):
             raise Finding(
                 "power_of_two_only",
                 "It works for row lengths that are powers of two, and raises for others.",
-                f"With 64 of the {case.x.shape[1]} columns it is right; with all of them: {result.error['type']}: "
+                f"With 64 of the {case.x.shape[1]} columns it is right; with all of them: "
+                f"{result.error['type']}: "
                 f"{result.error['text'][:200]}",
                 next="Round the row length up with triton.next_power_of_2, and mask the lanes past the row.",
             )
@@ -131,7 +133,9 @@ class KernelExercise(Exercise):
     def check_outputs(self, case: Case, result: Result, at: str) -> None:
         names = ", ".join(self.outputs)
         if len(result.outputs) != len(self.outputs) or not all(o["tensor"] for o in result.outputs):
-            got = ", ".join(o.get("type", "a tensor") if not o["tensor"] else "a tensor" for o in result.outputs)
+            got = ", ".join(
+                o.get("type", "a tensor") if not o["tensor"] else "a tensor" for o in result.outputs
+            )
             raise Finding(
                 "wrong_return",
                 f"The function returns {got}; it should return {names}.",
@@ -166,7 +170,8 @@ class KernelExercise(Exercise):
                     "no_launch",
                     "No kernel was launched on this input.",
                     at,
-                    "A result that was kept from an earlier call, or that was made without a kernel, does not count.",
+                    "A result that was kept from an earlier call, or that was made without a kernel, does "
+                    "not count.",
                     "Launch the kernel each time the function is called: kernel[grid](…).",
                 )
             self.check_written(case, result, index, name, at)
@@ -201,12 +206,14 @@ class KernelExercise(Exercise):
                 "rows_unwritten",
                 f"Rows of {name} were never written: row {_few(empty_rows)} of {len(by_row)}.",
                 at,
-                f"Row {over} was stored {again} times instead: the address of the store does not say which row is meant."
+                f"Row {over} was stored {again} times instead: the address of the store does not say which "
+                "row is meant."
                 if again > 1
                 else f"The grid was {grid}, the matrix has {len(by_row)} rows.",
                 f"Start the row that program `row` stores at row times {name}'s row stride."
                 if again > 1
-                else "Launch one program for every row, and let each program find its row from tl.program_id(0).",
+                else "Launch one program for every row, and let each program find its row from "
+                "tl.program_id(0).",
             )
         row = int(np.flatnonzero(~by_row.all(axis=1))[0])
         missing = np.flatnonzero(~by_row[row])
@@ -216,10 +223,12 @@ class KernelExercise(Exercise):
             f"Columns of {name} were never written: in row {row}, {len(missing)} of {by_row.shape[1]}, "
             f"the first is column {missing[0]}.",
             at,
-            f"All columns from {missing[0]} to the end are missing: the block, or the last tile, stops short there."
+            f"All columns from {missing[0]} to the end are missing: the block, or the last tile, stops short "
+            "there."
             if whole
             else "",
-            "Cover every column: BLOCK of at least the number of columns, or tiles up to and including the last, "
+            "Cover every column: BLOCK of at least the number of columns, or tiles up to and including the "
+            "last, "
             "partial one.",
         )
 
@@ -235,21 +244,30 @@ class KernelExercise(Exercise):
         lanes = f"{fault['lanes']} lane{'s' if fault['lanes'] > 1 else ''}"
         row, column = fault["row"], fault["column"]
         at = (
-            f"The case: x is {case.shape} {dtype_name(case)}, {case.about}. Program {program} {verb} row {row}, "
+            f"The case: x is {case.shape} {dtype_name(case)}, {case.about}. Program {program} {verb} row "
+            f"{row}, "
             f"column {column} ({lanes}); rows are 0 to {rows - 1}, columns 0 to {columns - 1}."
         )
         if tuple(fault["shape"]) != case.x.shape:
             raise Finding(
                 "out_of_bounds",
                 f"The kernel {verb} outside {name}.",
-                f"The case: x is {case.shape} {dtype_name(case)}, {case.about}. Program {program} of {fault['kernel']} "
+                f"The case: x is {case.shape} {dtype_name(case)}, {case.about}. Program {program} of "
+                f"{fault['kernel']} "
                 f"{verb} elements that {name}, of shape {tuple(fault['shape'])}, does not have: "
-                + (f"element {column} ({lanes})." if len(fault["shape"]) == 1 else f"row {row}, column {column} ({lanes})."),
+                + (f"element {column}" if len(fault["shape"]) == 1 else f"row {row}, column {column}")
+                + f" ({lanes}).",
                 f"The grids were {', '.join(str(tuple(launch['grid'])) for launch in result.launches)}.",
-                f"Compare the addresses with how {name} is laid out, and mask the lanes that have no element there.",
+                f"Compare the addresses with how {name} is laid out, and mask the lanes that have no element "
+                "there.",
             )  # fmt: skip
         tweaked = self._flat_again(session, case)
-        if case.gap and tweaked and fault["operation"] == "store" and {f["operation"] for f in result.faults} == {"store"}:
+        if (
+            case.gap
+            and tweaked
+            and fault["operation"] == "store"
+            and {f["operation"] for f in result.faults} == {"store"}
+        ):
             raise Finding(
                 "output_stride",
                 f"The kernel stores outside {name}: it takes the row stride of x for that of {name}.",
@@ -271,9 +289,11 @@ class KernelExercise(Exercise):
         if rows > 1 and columns > 64 and self.right(session, [alone, even]):
             raise Finding(
                 "row_stride",
-                f"The kernel {verb} outside {name}: it takes the block's width, a power of two, for the row stride.",
+                f"The kernel {verb} outside {name}: it takes the block's width, a power of two, for the row "
+                "stride.",
                 at,
-                "Proven: a single row comes out right, and so do rows of 64 columns, where the two are the same.",
+                "Proven: a single row comes out right, and so do rows of 64 columns, where the two are the "
+                "same.",
                 "Pass x.stride(0) to the kernel and start the row at x_ptr + row * x_stride.",
             )
         if row >= rows or row < 0:
@@ -297,7 +317,8 @@ class KernelExercise(Exercise):
         both = " (the store does it too)" if kind == "load_mask" and "store" in others else ""
         raise Finding(
             kind,
-            f"The kernel {verb} past the end of a row of {name}: the tl.{fault['operation']} has no mask, or one that "
+            f"The kernel {verb} past the end of a row of {name}: the tl.{fault['operation']} has no mask, or "
+            "one that "
             f"lets too much through{both}.",
             at,
             next=f"Give tl.{fault['operation']} the mask column < columns"
@@ -345,25 +366,32 @@ class KernelExercise(Exercise):
         """True if the outputs are, to about float32's accuracy, what a guess at the mistake predicts."""
         guesses = guess if isinstance(guess, tuple) else (guess,)
         return all(
-            self.near(case, result.values(index), one, index) for index, one in enumerate(guesses) if one is not None
+            self.near(case, result.values(index), one, index).all()
+            for index, one in enumerate(guesses)
+            if one is not None
         )
 
-    def near(self, case: Case, got: np.ndarray, guess: np.ndarray, index: int) -> bool:
-        """True if an output is as good as equal to a guess."""
+    def near(self, case: Case, got: np.ndarray, guess: np.ndarray, index: int) -> np.ndarray:
+        """Where an output is as good as equal to a guess."""
         got, guess = got.astype(np.float64), np.asarray(guess, dtype=np.float64)
         coarse = 2.0**-9 if self.dtype_of(index, case.x) == "float16" else 2.0**-14
         with np.errstate(invalid="ignore", over="ignore"):
-            guess = guess.astype(self.dtype_of(index, case.x)).astype(np.float64)  # what overflows there is infinite
-            equal = (np.abs(got - guess) <= coarse * np.abs(guess) + 1e-30) | (got == guess)
-        return bool((equal | (np.isnan(got) & np.isnan(guess))).all())
+            guess = guess.astype(self.dtype_of(index, case.x)).astype(
+                np.float64
+            )  # what overflows there is infinite
+            close = np.isfinite(guess) & (np.abs(got - guess) <= coarse * np.abs(guess) + 1e-30)
+        return close | (got == guess) | (np.isnan(got) & np.isnan(guess))
 
     def recognise(self, case: Case, result: Result, telling: bool = True) -> list:
-        """The rows of the fingerprint table that the outputs are equal to; telling: and that are wrong here."""
+        """The rows of the fingerprint table that the outputs equal; telling: and that are wrong here."""
         wanted, found = self.expected(case.x), []
         for entry in self.fingerprint_table(case, result.widest_load):
             guesses = entry[1] if isinstance(entry[1], tuple) else (entry[1],)
-            given = [i for i, g in enumerate(guesses) if g is not None and not np.isnan(g).all()]
-            tells = any(not self.near(case, np.asarray(guesses[i]), wanted[i], i) for i in given)
+            given = [
+                (i, np.asarray(g)) for i, g in enumerate(guesses) if g is not None and not np.isnan(g).all()
+            ]
+            # NaN tells nothing: much leads there.
+            tells = any((~self.near(case, g, wanted[i], i) & ~np.isnan(g)).any() for i, g in given)
             if given and (tells or not telling) and self.matches(case, result, entry[1]):
                 found.append(entry)
         return found
@@ -382,7 +410,11 @@ class KernelExercise(Exercise):
             if finding is not None:
                 finding.case = finding.case or shown
                 return finding
-        tried = {c.about: self.wrong_rows(c, r) is None for c, r in zip(cases, results, strict=False) if not r.error}
+        tried = {
+            c.about: self.wrong_rows(c, r) is None
+            for c, r in zip(cases, results, strict=False)
+            if not r.error
+        }
         good = [about for about, is_right in tried.items() if is_right]
         poor = [about for about, is_right in tried.items() if not is_right]
         more = f", and for {len(poor) - 3} more" if len(poor) > 3 else ""
@@ -396,7 +428,9 @@ class KernelExercise(Exercise):
         """A case of one short row that still fails, if there is one; else the failing row of the case."""
         row = case.x[bad[0] : bad[0] + 1]
         # Some mistakes need a second tile, or a third.
-        widths = sorted({n for n in (*SHRUNK, tile + 1, 2 * tile, 2 * tile + 1) if n < row.shape[1]}) + [row.shape[1]]
+        widths = sorted({n for n in (*SHRUNK, tile + 1, 2 * tile, 2 * tile + 1) if n < row.shape[1]}) + [
+            row.shape[1]
+        ]
         short = [replace(case, x=row[:, :n].copy(), gap=0) for n in widths]
         short.append(case)
         results = session.run(short)
@@ -445,7 +479,8 @@ class KernelExercise(Exercise):
             what = f"You read each element of x {times:.3g} times; {loads / case.x.size:.3g} would do."
             if scratch:
                 what = (
-                    f"Besides x, the kernel reads back {scratch} elements that it had stored itself; values that the "
+                    f"Besides x, the kernel reads back {scratch} elements that it had stored itself; values "
+                    "that the "
                     "same program needs again can stay in registers."
                 )
             raise Finding(
@@ -459,7 +494,8 @@ class KernelExercise(Exercise):
         if result.stores > stores:
             raise Finding(
                 "extra_stores",
-                f"The values are right, but the kernel stores {result.stores} elements where {stores} are needed.",
+                f"The values are right, but the kernel stores {result.stores} elements where {stores} are "
+                "needed.",
                 at,
                 f"Counted: {result.stores * size:,} bytes stored; needed: {stores * size:,}.",
                 "Store the result once, when it is final.",
@@ -467,10 +503,12 @@ class KernelExercise(Exercise):
         if self.max_launches and len(result.launches) > self.max_launches:
             raise Finding(
                 "extra_launches",
-                f"The values are right, but it takes {len(result.launches)} launches where {self.max_launches} is "
+                f"The values are right, but it takes {len(result.launches)} launches where "
+                f"{self.max_launches} is "
                 "allowed.",
                 at,
-                "Each launch costs several microseconds, and what one kernel leaves for the next goes through memory.",
+                "Each launch costs several microseconds, and what one kernel leaves for the next goes "
+                "through memory.",
                 "Do all of it in one kernel.",
             )
 
@@ -480,7 +518,8 @@ class KernelExercise(Exercise):
         right = sum(c.x.shape[0] for c in cases)
         return [
             f"{len(cases)} inputs, {right} rows, right to the last digits that {'float32'} allows.",
-            f"Traffic, metered on {case.shape}: {loads:.3g} load{_s(loads)} and {stores:.3g} store{_s(stores)} for each "
+            f"Traffic, metered on {case.shape}: {loads:.3g} load{_s(loads)} and {stores:.3g} "
+            f"store{_s(stores)} for each "
             f"element, {len(result.launches)} launch{'es' if len(result.launches) > 1 else ''}.",
         ]
 
@@ -497,7 +536,8 @@ def row_stride(exercise, session, case, result):
         "row_stride",
         "The kernel takes the number of columns for the row stride.",
         "",
-        f"Proven: the same numbers in a matrix without gaps come out right. Here a row starts {columns + case.gap} "
+        "Proven: the same numbers in a matrix without gaps come out right. Here a row starts "
+        f"{columns + case.gap} "
         f"elements after the one before it, and has {columns} columns.",
         "Pass x.stride(0) to the kernel and start the row at x_ptr + row * x_stride.",
     )
@@ -509,7 +549,11 @@ def fingerprints(exercise, session, case, result):
     if case.x.shape[1] > 64:  # once more without masked lanes, which may hide what the rest does
         cut = replace(case, x=case.x[:, :64].copy(), gap=0)
         again = session.run([cut])
-        if again[0].error is None and exercise.whole(again[0]) and exercise.wrong_rows(cut, again[0]) is not None:
+        if (
+            again[0].error is None
+            and exercise.whole(again[0])
+            and exercise.wrong_rows(cut, again[0]) is not None
+        ):
             pairs.append((cut, again[0]))
     possible = {name for name, *_ in exercise.recognise(case, result, telling=False)}
     for other, outcome in pairs + session.wrong:

@@ -22,35 +22,44 @@ class LogSoftmax(SoftmaxExercise):
     notebook = "03_one_row_one_program"
     entry = "log_softmax"
     brief = (
-        "log_softmax(x) → y: (x − m) − log d for each row of x (rows, columns), where m is its maximum and d the sum "
+        "log_softmax(x) → y: (x − m) − log d for each row of x (rows, columns), where m is its maximum and d "
+        "the sum "
         "of exp(x − m); one program a row, one load and one store."
     )
     max_launches = 1
     keep_digits = (
-        "Subtract the maximum from x before anything else: (x − m) − tl.log(d). In x − (m + log d) the sum m + log d "
+        "Subtract the maximum from x before anything else: (x − m) − tl.log(d). In x − (m + log d) the sum m "
+        "+ log d "
         "is rounded to the steps that float32 has at the size of m."
     )
     hints = (
         Hint(
             "nothing works yet",
-            "Write log(exp(x − m) / d) with the rules of the logarithm: the exponential and the logarithm cancel in one "
+            "Write log(exp(x − m) / d) with the rules of the logarithm: the exponential and the logarithm "
+            "cancel in one "
             "part of it, and what is left needs one tl.log a row.",
         ),
         Hint(
             "a result is −∞, or digits are missing in rows far from 0",
-            "Two orders of the same formula are wrong in float32. The logarithm of the finished quotient fails where "
-            "the quotient was rounded to 0. And m + log d loses log d where m is large. Which order keeps x − m "
+            "Two orders of the same formula are wrong in float32. The logarithm of the finished quotient "
+            "fails where "
+            "the quotient was rounded to 0. And m + log d loses log d where m is large. Which order keeps x "
+            "− m "
             "together?",
         ),
         Hint(
             "it is still wrong",
-            "shifted = x - tl.max(x, axis=0), then d = tl.sum(tl.exp(shifted), axis=0), then y = shifted - tl.log(d).",
+            "shifted = x - tl.max(x, axis=0), then d = tl.sum(tl.exp(shifted), axis=0), then y = shifted - "
+            "tl.log(d).",
         ),
     )
     lesson = (
-        "The traffic is that of softmax: MN in, MN out. What changed is the order of three operations, and with it "
-        "every digit that survives: x − m is exact or nearly so, log d is a small number, and their difference loses "
-        "nothing. This is the form inside a classification loss, where a probability that was rounded to 0 would cost "
+        "The traffic is that of softmax: MN in, MN out. What changed is the order of three operations, and "
+        "with it "
+        "every digit that survives: x − m is exact or nearly so, log d is a small number, and their "
+        "difference loses "
+        "nothing. This is the form inside a classification loss, where a probability that was rounded to 0 "
+        "would cost "
         "an infinite loss."
     )
 
@@ -73,7 +82,8 @@ class LogSoftmax(SoftmaxExercise):
             Case("1e7", "rows near −1e7, where float32 has whole numbers only",
                  (np.rint(normal(2, odd, 3.0)) - 1e7).astype(np.float32)),
             Case("peaked", "rows with one value far above the rest, where the result is near 0", peaked),
-            Case("spread", "a row that reaches 200 below its maximum", rng.uniform(-200, 0, (2, odd)).astype(np.float32)),
+            Case("spread", "a row that reaches 200 below its maximum",
+                 rng.uniform(-200, 0, (2, odd)).astype(np.float32)),
         ]  # fmt: skip
 
     def experiments(self):
@@ -90,7 +100,8 @@ class LogSoftmax(SoftmaxExercise):
             quotient = np.exp(s) / d
             return [
                 ("epsilon_added", np.log(quotient + epsilon),
-                 f"{epsilon:g} is added before the logarithm is taken, and that is what small probabilities become.",
+                 f"{epsilon:g} is added before the logarithm is taken, and that is what small probabilities "
+                 "become.",
                  "(x − m) − log d needs no such help: d is at least 1.")
                 for epsilon in (1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5)
             ] + [
@@ -99,25 +110,30 @@ class LogSoftmax(SoftmaxExercise):
                 ("no_denominator", s + 0 * d, "The result is x − m: the logarithm of the sum is missing.",
                  "Subtract tl.log(d), d being the sum of exp(x − m)."),
                 ("no_logarithm", s - d, "The sum d is subtracted, not its logarithm.", "Subtract tl.log(d)."),
-                ("maximum_left_in", x - np.log(d), "log d is subtracted from x, from which the maximum was not.",
+                ("maximum_left_in", x - np.log(d), "log d is subtracted from x, from which the maximum was "
+                 "not.",
                  "d was taken after subtracting the maximum, so subtract it here too: (x − m) − log d."),
                 ("sign", s + np.log(d), "log d is added; it is to be subtracted.", "(x − m) − tl.log(d)."),
-                ("negated", np.log(d) - s, "The result has the wrong sign: it is −log softmax.", "(x − m) − log d."),
+                ("negated", np.log(d) - s, "The result has the wrong sign: it is −log softmax.",
+                 "(x − m) − log d."),
                 ("base_two", s - np.log2(d), "log2 stands where the natural logarithm should.",
                  "Use tl.log, or multiply tl.log2(d) by ln 2 = 0.6931471805599453."),
                 ("base_two", s - np.log(d2), "2^(x − m) stands where e^(x − m) should.",
                  "Use tl.exp, or multiply by log2(e) = 1.4426950408889634 before tl.exp2."),
-                ("base_two", s - np.log2(d2), "Exponential and logarithm have base 2, and nothing converts them.",
+                ("base_two", s - np.log2(d2), "Exponential and logarithm have base 2, and nothing converts "
+                 "them.",
                  "Use tl.exp and tl.log."),
                 ("base_two", (s - np.log(d)) / np.log(2), "The result is the logarithm to base 2.",
                  "Use tl.log, or multiply by ln 2 = 0.6931471805599453."),
-                ("mean", s - np.log(x.shape[1]), "The logarithm is that of the number of columns, not of the sum.",
+                ("mean", s - np.log(x.shape[1]), "The logarithm is that of the number of columns, not of the "
+                 "sum.",
                  "Take tl.log of the sum of exp(x − m)."),
                 ("divided", s / np.log(d), "x − m is divided by log d.",
                  "The logarithm of a quotient is a difference: (x − m) − log d."),
                 ("divided", s / d, "x − m is divided by d.",
                  "The logarithm of a quotient is a difference: (x − m) − log d."),
-                ("same_row", np.broadcast_to((s - np.log(d))[:1], x.shape), "Every row of the result is that of row 0.",
+                ("same_row", np.broadcast_to((s - np.log(d))[:1], x.shape), "Every row of the result is that "
+                 "of row 0.",
                  "Use tl.program_id(0) in the address of the load."),
                 ("copied", x, "The result is x itself.", "Compute between the load and the store."),
             ]  # fmt: skip
@@ -141,10 +157,12 @@ def rounded_quotient(exercise, session, case, result):
     right = f"{wanted[row, column]:.6g}".replace("-", "−")
     return Finding(
         "log_of_quotient",
-        f"The logarithm is taken of a quotient that was rounded: far below the maximum the result is {lost}, and "
+        f"The logarithm is taken of a quotient that was rounded: far below the maximum the result is {lost}, "
+        "and "
         f"should be {right}.",
         "",
-        "Proven: with x kept within 60 of the row's maximum, your kernel is right. Further down exp(x − m) is 0 in "
+        "Proven: with x kept within 60 of the row's maximum, your kernel is right. Further down exp(x − m) "
+        "is 0 in "
         "float32, or has few digits left, and the logarithm cannot bring them back.",
         "The logarithm of exp(x − m) is x − m: leave that part out of exp and log, and subtract tl.log(d).",
     )
@@ -159,7 +177,8 @@ def infinity_hidden(exercise, session, case, result):
     row, column = np.argwhere(hidden)[0]
     return Finding(
         "infinity_hidden",
-        f"Where x is −∞ the probability is 0 and its logarithm −∞; row {row} has {got[row, column]:.4g} in column "
+        f"Where x is −∞ the probability is 0 and its logarithm −∞; row {row} has {got[row, column]:.4g} in "
+        "column "
         f"{column}.".replace("-", "−"),
         "",
         "Everything else in these rows is right.",

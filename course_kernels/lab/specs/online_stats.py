@@ -1,0 +1,192 @@
+"""Exercise: a row's maximum and sum of exponentials in one walk."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from course_kernels.lab.judge import Finding
+from course_kernels.lab.specs.base import Hint
+from course_kernels.lab.specs.kernel import EPSILON
+from course_kernels.lab.specs.softmax import RESCALE, SoftmaxExercise, old_maximum, tile_cases, wrong_walks
+
+
+def stats64(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(m, d) of each row in float64: its maximum and Σ exp(x − m); (−inf, 0) for a row of −inf only."""
+    x = x.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        m = x.max(axis=1)
+        d = np.exp(x - np.where(m == -np.inf, 0.0, m)[:, None]).sum(axis=1)
+    return m, d
+
+
+class OnlineStats(SoftmaxExercise):
+    name = "online_stats"
+    notebook = "04_online_max_and_sum"
+    entry = "online_stats"
+    brief = (
+        "online_stats(x) → (m, d): for each row of x (rows, columns) its maximum and the sum of exp(x − m), "
+        "both "
+        "(rows,) float32, found in one walk along the row in tiles of at most 256 columns, each element "
+        "loaded once. "
+        "A row of nothing but −∞ has m = −∞ and d = 0, the pair that changes nothing when it is merged."
+    )
+    outputs = ("m", "d")
+    max_tile = 256
+    nan_output = 1
+    nan_rule = "d should be NaN, so that the softmax made from it is"
+    keep_digits = "Keep m as it is in x, and subtract it before you multiply by log2(e) for tl.exp2."
+    fewer_loads = (
+        "A second walk is not needed: when a tile brings a larger maximum, the sum found so far can be "
+        "rescaled, by "
+        "exp(old maximum − new maximum)."
+    )
+    compile_calls = (
+        {"shape": [4, 1000], "dtype": "float32", "gap": 24},
+        {"shape": [4, 2048], "dtype": "float16"},
+    )
+    hints = (
+        Hint(
+            "it is not clear how to do it in one walk",
+            "Before a tile, d is a sum of exp(x − m) with the old m. With a larger maximum each term would "
+            "have been "
+            "smaller by the same factor, so the whole sum can be corrected by one multiplication. By what "
+            "factor?",
+        ),
+        Hint(
+            "d is too large or too small when the maximum grows, or NaN where a tile is −∞",
+            "Three steps a tile: the new maximum; the old sum times exp(old maximum − new maximum); plus the "
+            "tile's sum "
+            "against the new maximum. Only where the new maximum is still −∞ must both exponents be measured "
+            "from "
+            "another number, say 0.",
+        ),
+        Hint(
+            "it is still wrong",
+            "new_m = tl.maximum(m, tl.max(x, axis=0)), then anchor = tl.where(new_m == -float('inf'), 0.0, "
+            "new_m), then "
+            "d = d * tl.exp(m - anchor) + tl.sum(tl.exp(x - anchor), axis=0), then m = new_m.",
+        ),
+    )
+    lesson = (
+        "One walk instead of two: the second one was only needed because the maximum was not known yet, and "
+        "a sum taken "
+        "against too small a maximum is wrong by a factor that is known later. The same step merges lanes, "
+        "tiles, "
+        "programs and GPUs, because it does not ask in what order or grouping the parts arrive."
+    )
+
+    def expected(self, x):
+        return stats64(x)
+
+    def shape_of(self, index, x):
+        return x.shape[:1]
+
+    def dtype_of(self, index, x):
+        return "float32"
+
+    def naive(self, x):
+        return x.max(axis=1), np.exp(x).sum(axis=1)
+
+    def tolerance(self, case, wanted):
+        m, d = wanted
+        # Each tile may round once more. exp(x − m) magnifies the rounding of x − m, but is small where
+        # that is large.
+        return np.zeros(m.shape), np.nan_to_num(d) * EPSILON * (16 + case.x.shape[1] / 16)
+
+    def wrong(self, case, result, index):
+        wrong = super().wrong(case, result, index)
+        if index == 0:  # with a NaN or +∞ in the row d is NaN, and nothing depends on m
+            wrong &= ~np.isnan(self.expected(case.x)[1])
+        return wrong
+
+    def allowed(self, rows, columns):
+        return rows * columns, 2 * rows
+
+    def cases(self, rng):
+        # No +∞: what a sum of exp(x − ∞) should be is a matter of taste.
+        return tile_cases(rng, self.max_tile, infinity=False)
+
+    def experiments(self):
+        usual = super().experiments()
+        return [e for e in usual if e is not old_maximum] + [infinite_row]
+
+    def fingerprint_table(self, case, tile):
+        x = case.x.astype(np.float64)
+        with np.errstate(all="ignore"):
+            m, d = stats64(x)
+            e = np.exp(x - m[:, None])
+            plain = np.exp(x).sum(axis=1)
+            above = np.maximum(m, 0)
+            table = [
+                ("maximum_starts_at_zero", (above, np.exp(x - above[:, None]).sum(axis=1)),
+                 "The maximum of rows that are all negative comes out as 0: it starts from 0.",
+                 "Start the running maximum at −∞."),
+                ("no_maximum", (m, plain), "d is the sum of exp(x): the maximum is not taken off.",
+                 "Sum exp(x − m)."),
+                ("swapped", (d, m), "m and d have changed places.", "Return m, d: first the maximum, then "
+                 "the sum."),
+                ("log_given", (m, np.log(d)), "d is the logarithm of the sum.", "Return the sum itself."),
+                ("log_given", (None, m + np.log(d)), "d is m + log of the sum.",
+                 "Return the sum of exp(x − m) itself."),
+                ("inverted", (m, 1 / d), "d is one divided by the sum.", "Return the sum itself."),
+                ("base_two", (m, np.exp2(x - m[:, None]).sum(axis=1)), "2^(x − m) stands where e^(x − m) "
+                 "should.",
+                 "Use tl.exp, or multiply by log2(e) = 1.4426950408889634 before tl.exp2."),
+                ("sum_of_inputs", (m, x.sum(axis=1)), "d is the sum of x.", "Sum exp(x − m)."),
+                ("no_exponential", (m, (x - m[:, None]).sum(axis=1)), "d is the sum of x − m: the "
+                 "exponential is missing.",
+                 "Sum tl.exp(x - m)."),
+                ("mean", (m, e.mean(axis=1)), "d is the mean of the exponentials.", "Return their sum."),
+                ("counted", (m, np.full(len(x), x.shape[1])), "d is the number of columns.", "Sum exp(x − "
+                 "m)."),
+                ("same_row", (np.full(len(x), m[0]), np.full(len(x), d[0])), "Every row has the m and d of "
+                 "row 0.",
+                 "Use tl.program_id(0) in the address of the load."),
+                ("maximum_only", (m, np.zeros(len(x))), "m is right, and d stays 0.",
+                 "Add each tile's exponentials to d."),
+            ]  # fmt: skip
+            if 0 < tile < x.shape[1]:
+                for mistake, top, total, what, advice in wrong_walks(x, tile):
+                    table.append((mistake, (top[:, 0], total[:, 0]), what, advice))
+                # Taken against the maximum before the tile: the first tile's is −∞.
+                table.append(
+                    ("old_maximum", (m, np.full(len(x), np.inf)),
+                     "d is ∞: the tile's exponentials are taken against the maximum before the tile, which "
+                     "starts at −∞.",
+                     "First the new maximum, then exp(x − new maximum). " + RESCALE)
+                )  # fmt: skip
+        return table
+
+
+def infinite_row(exercise, session, case, result):
+    """A row of −inf only, for which something else than (−inf, 0) comes out."""
+    bad = exercise.wrong_rows(case, result)
+    if not np.isneginf(case.x[bad]).all():
+        return None
+    others = np.delete(case.x, bad, axis=0)
+    if len(others) and not exercise.right(session, [replace(case, x=others)]):
+        return None
+    m, d = (float(result.values(i)[bad[0]]) for i in range(2))
+    if np.isfinite(m):
+        return Finding(
+            "maximum_starts_finite",
+            f"For a row of nothing but −∞ the maximum comes out as {m:.4g}: the running maximum starts "
+            "there.".replace("e+", "e"),
+            "",
+            "A row whose values all lie below that number would get it for its maximum, and a sum of 0.",
+            "Start the running maximum at −∞.",
+        )
+    return Finding(
+        "infinite_row",
+        f"For a row of nothing but −∞ m comes out as {m:.4g}, d as {d:.4g}; they should be −∞ and 0.".replace(
+            "-inf", "−∞"
+        ),
+        "",
+        "Proven: the other rows of this input are right. (−∞, 0) is the pair that changes nothing when it is "
+        "merged, "
+        "and a part of a row that is all −∞ is such a row.",
+        "Start from −∞ and 0, and let neither change while all is −∞.",
+    )
+
+
+EXERCISE = OnlineStats()

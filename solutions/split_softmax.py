@@ -1,0 +1,57 @@
+"""Softmax of few, long rows: many programs share a row, in two launches."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def chunk_kernel(m_ptr, d_ptr, x_ptr, x_stride, columns, CHUNK: tl.constexpr):
+    row = tl.program_id(0)
+    chunk = tl.program_id(1)
+    chunks = tl.num_programs(1)
+    column = chunk * CHUNK + tl.arange(0, CHUNK)
+    # BEGIN SOLUTION: store the maximum and the sum of exponentials of this chunk at row * chunks + chunk
+    x = tl.load(x_ptr + row * x_stride + column, mask=column < columns, other=-float("inf")).to(tl.float32)
+    m = tl.max(x, axis=0)
+    anchor = tl.where(m == -float("inf"), 0.0, m)  # a chunk of −inf only counts as empty: (−inf, 0)
+    d = tl.sum(tl.exp(x - anchor), axis=0)
+    tl.store(m_ptr + row * chunks + chunk, m)
+    tl.store(d_ptr + row * chunks + chunk, d)
+    # END SOLUTION
+
+
+@triton.jit
+def finish_kernel(
+    y_ptr, m_ptr, d_ptr, x_ptr, y_stride, x_stride, columns, CHUNK: tl.constexpr, CHUNKS: tl.constexpr
+):
+    row = tl.program_id(0)
+    chunk = tl.program_id(1)
+    chunks = tl.num_programs(1)
+    column = chunk * CHUNK + tl.arange(0, CHUNK)
+    mask = column < columns
+    # BEGIN SOLUTION: merge the results of all chunks of the row, and store this chunk of y
+    each = tl.arange(0, CHUNKS)  # CHUNKS is a power of two, so a few lanes are too many here as well
+    chunk_m = tl.load(m_ptr + row * chunks + each, mask=each < chunks, other=-float("inf"))
+    chunk_d = tl.load(d_ptr + row * chunks + each, mask=each < chunks, other=0.0)
+    m = tl.max(chunk_m, axis=0)
+    d = tl.sum(chunk_d * tl.exp(chunk_m - m), axis=0)
+    x = tl.load(x_ptr + row * x_stride + column, mask=mask, other=-float("inf")).to(tl.float32)
+    tl.store(y_ptr + row * y_stride + column, tl.exp(x - m) / d, mask=mask)
+    # END SOLUTION
+
+
+def split_softmax(x):
+    """x: (rows, columns), float32 or float16, any row stride, any number of columns. Returns its softmax."""
+    rows, columns = x.shape
+    CHUNK = 1024
+    chunks = triton.cdiv(columns, CHUNK)
+    y = torch.empty_like(x)
+    m = torch.empty((rows, chunks), dtype=torch.float32, device=x.device)
+    d = torch.empty((rows, chunks), dtype=torch.float32, device=x.device)
+    # The second launch starts when all programs of the first have ended: every chunk's result is there.
+    chunk_kernel[(rows, chunks)](m, d, x, x.stride(0), columns, CHUNK=CHUNK)
+    finish_kernel[(rows, chunks)](
+        y, m, d, x, y.stride(0), x.stride(0), columns, CHUNK=CHUNK, CHUNKS=triton.next_power_of_2(chunks)
+    )
+    return y

@@ -63,7 +63,20 @@ def _along(x, dim, log):
         raise IndexError(
             f"Dimension {dim} is out of range: the tensor has {x.dim()}, -{x.dim()} to {x.dim() - 1}."
         )
-    return torch.ops.course_kernels.softmax(x, dim % x.dim(), log)
+    dim %= x.dim()
+    return _run(x, dim, log) if _is_plain(x) else torch.ops.course_kernels.softmax(x, dim, log)
+
+
+def _is_plain(x):
+    """Whether nobody watches this call: no gradient, compiler, dispatch mode or torch.func transform. Then what
+    the operator itself costs, more than a small kernel does, can be saved."""
+    return (
+        not torch.compiler.is_compiling()
+        and type(x) is torch.Tensor
+        and not (x.requires_grad and torch.is_grad_enabled())
+        and not torch._C._len_torch_dispatch_stack()
+        and not torch._C._functorch.is_functorch_wrapped_tensor(x)
+    )
 
 
 def choose(rows, columns, itemsize, log, waits):
@@ -77,7 +90,7 @@ def choose(rows, columns, itemsize, log, waits):
     if columns <= SHORT:
         return multi_row.softmax
     power_of_two = columns == triton.next_power_of_2(columns)
-    if columns <= (20_480 if itemsize == 2 else fused_row.MAX_COLUMNS) and not log:
+    if columns <= widest_fused_row(columns, itemsize) and not log:
         if not power_of_two:
             return fused_row.body_and_tail
         return multi_row.softmax if itemsize == 2 else fused_row.softmax  # its exp2 shows with 16-bit inputs
@@ -89,31 +102,50 @@ def choose(rows, columns, itemsize, log, waits):
     return tiled.softmax if rows >= FULL else split_row.softmax
 
 
+def widest_fused_row(columns, itemsize):
+    """How wide a row may be for one program: less than MAX_COLUMNS if widening its 16-bit values takes
+    instructions, or if its width is no multiple of 16, so that each load is of one element, with a mask."""
+    if itemsize == 2:
+        return 20_480
+    return 24_576 if columns % 16 else fused_row.MAX_COLUMNS
+
+
 def _matrix(x, dim):
     """x as (rows, columns) with the columns side by side: a view where that is possible."""
-    x = x.movedim(dim, -1)
-    x = x.reshape(-1, x.shape[-1])
-    return x if x.shape[1] == 1 or x.stride(1) == 1 else x.contiguous()
+    if dim != x.dim() - 1:
+        x = x.movedim(dim, -1)
+    if x.dim() != 2:
+        x = x.reshape(-1, x.shape[-1])
+    return x if x.stride(1) == 1 or x.shape[1] == 1 else x.contiguous()
 
 
-@torch.library.custom_op("course_kernels::softmax", mutates_args=())
-def _softmax(x: torch.Tensor, dim: int, log: bool) -> torch.Tensor:
+def _like(y, x, dim):
+    """The matrix y in the shape of x."""
+    if dim != x.dim() - 1:
+        return y.reshape(x.movedim(dim, -1).shape).movedim(-1, dim)
+    return y.reshape(x.shape) if x.dim() != 2 else y
+
+
+def _run(x, dim, log):
     check_dtype(x)
     check_place(x)
     if x.numel() == 0:
         return _empty_like(x, dim)
     matrix = _matrix(x, dim)
     function = choose(*matrix.shape, x.element_size(), log, resident_row.can_wait(x))
-    y = function(matrix, log=True) if log else function(matrix)
-    return y.reshape(x.movedim(dim, -1).shape).movedim(-1, dim)
+    return _like(function(matrix, log=True) if log else function(matrix), x, dim)
+
+
+@torch.library.custom_op("course_kernels::softmax", mutates_args=())
+def _softmax(x: torch.Tensor, dim: int, log: bool) -> torch.Tensor:
+    return _run(x, dim, log)
 
 
 @torch.library.custom_op("course_kernels::softmax_backward", mutates_args=())
 def _softmax_backward(dy: torch.Tensor, y: torch.Tensor, dim: int, log: bool) -> torch.Tensor:
     if y.numel() == 0:
         return _empty_like(y, dim)
-    dx = backward.softmax_backward(_matrix(y, dim), _matrix(dy, dim), log)
-    return dx.reshape(y.movedim(dim, -1).shape).movedim(-1, dim)
+    return _like(backward.softmax_backward(_matrix(y, dim), _matrix(dy, dim), log), y, dim)
 
 
 @_softmax.register_fake

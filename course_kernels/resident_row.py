@@ -164,7 +164,7 @@ def stages(*matrices):
 
 def can_wait(x):
     """Whether a program may wait for another here, with two float32 in one word of memory."""
-    return x.is_cuda and not knobs.runtime.interpret and x.dtype != torch.float64
+    return x.dtype != torch.float64 and x.is_cuda and not knobs.runtime.interpret
 
 
 @functools.cache

@@ -1,0 +1,199 @@
+"""softmax and log_softmax of any tensor: shapes, strides, gradients, torch.compile; in the interpreter."""
+
+import pytest
+import torch
+
+import course_kernels
+from course_kernels import (
+    dispatch,
+    fused_row,
+    log_softmax,
+    multi_row,
+    resident_row,
+    softmax,
+    split_row,
+    tiled,
+)
+from course_kernels.lab import mode
+
+pytestmark = [
+    pytest.mark.skipif(not mode.interpreting(), reason="tests/gpu has the same for compiled kernels"),
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),  # numpy's, on inf − inf
+]
+
+PAIRS = ((softmax, torch.softmax), (log_softmax, torch.log_softmax))
+both = pytest.mark.parametrize("ours, theirs", PAIRS, ids=("softmax", "log_softmax"))
+
+
+def check(ours, theirs, x, dim):
+    y = ours(x, dim)
+    expected = theirs(x.double(), dim)
+    assert y.shape == x.shape and y.dtype == x.dtype and y.device == x.device
+    rtol = {torch.float64: 1e-13, torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 1e-2}[x.dtype]
+    torch.testing.assert_close(y.double(), expected, rtol=rtol, atol=rtol / 10, equal_nan=True)
+
+
+@both
+@pytest.mark.parametrize("dtype", (torch.float32, torch.float64, torch.float16, torch.bfloat16), ids=str)
+def test_shapes_and_dims(ours, theirs, dtype):
+    for shape in ((7,), (3, 5), (2, 3, 4), (2, 1, 3, 6), (4, 1)):
+        x = torch.randn(shape).to(dtype)
+        for dim in range(-len(shape), len(shape)):
+            check(ours, theirs, x, dim)
+
+
+@both
+def test_a_scalar(ours, theirs):
+    x = torch.tensor(3.0)
+    assert ours(x).shape == ()
+    assert ours(x).item() == theirs(x, 0).item() == ours(x, 0).item()
+
+
+@both
+def test_strides(ours, theirs):
+    x = torch.randn(6, 8, 10)
+    views = (
+        x.transpose(0, 2),
+        x.permute(1, 2, 0),
+        x[:, ::2, 1::3],
+        x[:, :1].expand(6, 8, 10),
+        x[..., :1].expand(6, 8, 10),
+    )
+    for view in views:
+        for dim in (0, 1, 2):
+            check(ours, theirs, view, dim)
+
+
+@both
+def test_empty(ours, theirs):
+    for shape, dim in (((0, 4), 1), ((4, 0), 1), ((4, 0), 0), ((0,), 0), ((2, 0, 3), 1)):
+        assert ours(torch.zeros(shape), dim).shape == shape
+
+
+@both
+def test_nan_and_infinities(ours, theirs):
+    x = torch.randn(5, 40)
+    x[0, 1], x[1, 2], x[2], x[3, :39] = float("nan"), float("inf"), float("-inf"), float("-inf")
+    check(ours, theirs, x, 1)
+
+
+def test_refusals_are_sentences():
+    for dtype in (torch.int32, torch.bool, torch.complex64):
+        with pytest.raises(TypeError, match="float16, bfloat16, float32, float64"):
+            softmax(torch.zeros(2, 3, dtype=dtype))
+    with pytest.raises(IndexError, match="out of range"):
+        softmax(torch.zeros(2, 3), dim=2)
+
+
+def test_log_softmax_far_from_zero():
+    x = torch.randn(3, 50) - 1e7
+    check(log_softmax, torch.log_softmax, x, 1)
+
+
+@pytest.mark.parametrize(
+    "rows, columns, itemsize, log, waits, expected",
+    (
+        (100_000, 64, 4, False, True, multi_row.softmax),
+        (100_000, 1024, 2, True, True, multi_row.softmax),
+        (10_000, 8192, 4, False, True, fused_row.softmax),
+        (10_000, 8193, 4, False, True, fused_row.body_and_tail),
+        (10_000, 8192, 2, False, True, multi_row.softmax),
+        (10_000, 32_768, 4, False, True, fused_row.softmax),
+        (10_000, 32_768, 2, False, True, resident_row.softmax),
+        (10_000, 32_749, 4, False, True, resident_row.softmax),
+        (10_000, 65_536, 4, False, True, resident_row.softmax),
+        (10_000, 65_536, 8, False, False, tiled.softmax),
+        (1, 128_256, 4, False, True, split_row.softmax),
+        (32, 128_256, 4, False, True, resident_row.softmax),
+        (32, 128_256, 4, False, False, split_row.softmax),
+        (8, 2**22, 4, False, True, split_row.softmax),
+    ),
+)
+def test_the_table(rows, columns, itemsize, log, waits, expected):
+    assert dispatch.choose(rows, columns, itemsize, log, waits) is expected
+
+
+def test_every_choice_takes_its_shape():
+    """No border sends a row to a kernel that refuses it."""
+    limits = {
+        multi_row.softmax: multi_row.MAX_COLUMNS,
+        fused_row.softmax: fused_row.MAX_COLUMNS,
+        fused_row.body_and_tail: fused_row.MAX_COLUMNS,
+        resident_row.softmax: resident_row.MAX_COLUMNS,
+    }
+    near = [
+        n + d
+        for n in (1, *(2**k for k in range(4, 24)), 20_480, 24_576, 50_257)
+        for d in (-1, 0, 1)
+        if n + d > 0
+    ]
+    for columns in near:
+        for rows in (1, 300, 100_000):
+            for itemsize in (2, 4, 8):
+                for log in (False, True):
+                    for waits in (False, True):
+                        chosen = dispatch.choose(rows, columns, itemsize, log, waits and itemsize != 8)
+                        assert columns <= limits.get(chosen, columns)
+                        assert not (log and chosen in (fused_row.softmax, fused_row.body_and_tail))
+
+
+@both
+def test_gradients_match(ours, theirs):
+    x = torch.randn(3, 4, 5)
+    for dim in (0, 1, 2):
+        a, b = x.clone().requires_grad_(), x.clone().requires_grad_()
+        weights = torch.randn(3, 4, 5)
+        (ours(a, dim) * weights).sum().backward()
+        (theirs(b, dim) * weights).sum().backward()
+        torch.testing.assert_close(a.grad, b.grad)
+
+
+@both
+def test_gradcheck_twice(ours, theirs):
+    x = torch.randn(3, 5, dtype=torch.float64, requires_grad=True)
+    for dim in (0, 1):
+        assert torch.autograd.gradcheck(lambda t: ours(t, dim), (x,))  # noqa: B023
+        assert torch.autograd.gradgradcheck(lambda t: ours(t, dim), (x,))  # noqa: B023
+
+
+@pytest.mark.parametrize("log", (False, True), ids=("softmax", "log_softmax"))
+def test_opcheck(log):
+    x = torch.randn(3, 5, 2, requires_grad=True)
+    y = torch.rand(3, 5, 2, requires_grad=True)
+    for dim in (1, 2):
+        torch.library.opcheck(torch.ops.course_kernels.softmax.default, (x, dim, log))
+        torch.library.opcheck(torch.ops.course_kernels.softmax_backward.default, (x, y, dim, log))
+
+
+def test_compile_without_a_graph_break():
+    def loss(x):
+        return (softmax(x * 2, dim=-1) ** 2).sum() + log_softmax(x, dim=0)[0, 0]
+
+    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
+    a, b = (torch.randn(4, 9, generator=torch.Generator().manual_seed(0)).requires_grad_() for _ in range(2))
+    compiled(a).backward()
+    ((torch.softmax(b * 2, -1) ** 2).sum() + torch.log_softmax(b, 0)[0, 0]).backward()
+    torch.testing.assert_close(a.grad, b.grad)
+
+
+def test_the_shortcut_gives_way_where_it_must():
+    x = torch.randn(2, 3)
+    assert dispatch._is_plain(x)
+    assert not dispatch._is_plain(x.clone().requires_grad_())
+    with torch.no_grad():
+        assert dispatch._is_plain(x.clone().requires_grad_())
+
+    class Seen(torch.utils._python_dispatch.TorchDispatchMode):
+        names = []
+
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            self.names.append(function.__name__)
+            return function(*args, **(kwargs or {}))
+
+    with Seen():
+        softmax(x)
+    assert any("softmax" in name for name in Seen.names)
+
+
+def test_the_package_hands_them_out():
+    assert course_kernels.softmax is dispatch.softmax and course_kernels.log_softmax is dispatch.log_softmax

@@ -1,0 +1,347 @@
+"""The kernels in Triton's interpreter, against float64 PyTorch. What only a GPU shows is in tests/gpu."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from course_kernels import backward, eager, fused_row, multi_row, online, resident_row, split_row, tiled
+from course_kernels.lab import mode
+
+pytestmark = [
+    pytest.mark.skipif(not mode.interpreting(), reason="tests/gpu has the same for compiled kernels"),
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),  # numpy's, on inf − inf
+]
+
+KERNELS = {
+    "fused_row": fused_row.softmax,
+    "body_and_tail": fused_row.body_and_tail,
+    "multi_row": multi_row.softmax,
+    "online": online.softmax,
+    "tiled": tiled.softmax,
+    "split_row": split_row.softmax,
+}
+IN_REGISTERS = {"fused_row", "body_and_tail", "multi_row", "online"}
+WITH_LOG = {"multi_row": multi_row.softmax, "tiled": tiled.softmax, "split_row": split_row.softmax}
+# The interpreter rounds bfloat16 towards zero, a GPU to nearest: a whole unit here, half of one there.
+ROUNDING = {torch.float32: 2**-24, torch.float16: 2**-11, torch.bfloat16: 2**-7, torch.float64: 2**-53}
+every_kernel = pytest.mark.parametrize("softmax", KERNELS.values(), ids=KERNELS)
+
+
+@pytest.fixture(autouse=True)
+def poisoned(monkeypatch):
+    """Every torch.empty holds NaN (integers: the largest), so that what a kernel does not write is seen."""
+    empty = torch.empty
+
+    def poison(*args, **kwargs):
+        y = empty(*args, **kwargs)
+        return y.fill_(float("nan") if y.is_floating_point() else torch.iinfo(y.dtype).max)
+
+    monkeypatch.setattr(torch, "empty", poison)
+
+
+def check(y, x, log=False):
+    """y is softmax(x), each element to the rounding that its dtype and its distance from the maximum allow."""
+    assert y.shape == x.shape and y.dtype == x.dtype and y.is_contiguous()
+    wide = x.double()
+    expected = (torch.log_softmax if log else torch.softmax)(wide, 1)
+    distance = (wide - wide.amax(1, keepdim=True)).abs().nan_to_num(0.0, 0.0, 0.0)
+    unit = 2**-53 if x.dtype == torch.float64 else 2**-24
+    rounding = ROUNDING[x.dtype]
+    if log:
+        bound = unit * (distance + 16) * 4 + rounding * expected.nan_to_num(0.0, 0.0, 0.0).abs()
+    else:
+        # exp(x − m) is off by the rounding of x − m, as a share of itself; a sum of n terms adds a little.
+        bound = expected.nan_to_num(0.0) * (rounding + unit * (2 * distance + 16)) + torch.finfo(x.dtype).tiny
+    same = ((y.double() - expected).abs() <= bound) | (y.isnan() & expected.isnan()) | (y == expected)
+    assert same.all(), f"rows {(~same).any(1).nonzero().flatten().tolist()} differ from the oracle"
+
+
+def scores(rows, columns, dtype=torch.float32, seed=0):
+    return (torch.randn(rows, columns, generator=torch.Generator().manual_seed(seed)) * 3).to(dtype)
+
+
+@every_kernel
+@pytest.mark.parametrize("columns", (1, 2, 3, 17, 64, 127, 257))
+def test_widths(softmax, columns):
+    x = scores(5, columns)
+    check(softmax(x), x)
+
+
+@every_kernel
+@pytest.mark.parametrize("dtype", ROUNDING, ids=str)
+def test_dtypes(softmax, dtype):
+    x = scores(4, 100, dtype)
+    check(softmax(x), x)
+
+
+@every_kernel
+def test_one_column_is_exactly_one(softmax):
+    assert torch.equal(softmax(torch.tensor([[-1e30], [0.0], [3e38]])), torch.ones(3, 1))
+
+
+@every_kernel
+def test_rows_that_expose_a_mistake(softmax):
+    x = scores(12, 100)
+    x[0] -= 1000  # padding with 0 wins the maximum
+    x[1] += 1000  # exp overflows without the maximum taken off
+    x[2] = -1e30 + 0 * x[2]  # below any "large negative" padding
+    x[3, 1:] = -1e4  # one score against a spread of 10,000
+    x[4] = torch.linspace(-50, 50, 100)  # the maximum grows all the way: a sum never rescaled
+    x[5] = torch.linspace(50, -50, 100)
+    x[6, 99] = 80.0  # all of the weight in the last, partial tile
+    x[7, :96] = float("-inf")
+    x[8, 1:] = float("-inf")
+    x[9, :99] = float("-inf")
+    x[10] = 3.0e38
+    x[11] = 0.0
+    check(softmax(x), x)
+
+
+@every_kernel
+def test_nan_and_infinities_as_torch(softmax):
+    x = scores(7, 70)
+    x[0, 3] = float("nan")
+    x[1, 69] = float("nan")
+    x[2, :] = float("nan")
+    x[3, 0] = float("inf")
+    x[4, :] = float("-inf")
+    x[5, :64] = float("-inf")
+    x[5, 66] = float("nan")
+    y = softmax(x)
+    check(y, x)
+    assert y[:5].isnan().all() and not y[6].isnan().any()
+
+
+@every_kernel
+def test_any_row_stride(softmax):
+    x = scores(6, 200)
+    for view in (x[:, 10:75], x[::2, 3:40], x[2:3].expand(4, 200), x.t().contiguous().t()[:1, :]):
+        if view.stride(1) == 1:
+            check(softmax(view), view)
+
+
+@every_kernel
+def test_empty(softmax):
+    for shape in ((0, 5), (5, 0), (0, 0)):
+        y = softmax(scores(*shape))
+        assert y.shape == shape and y.dtype == torch.float32
+
+
+@every_kernel
+def test_the_input_is_not_written_and_two_calls_agree(softmax):
+    x = scores(3, 90)
+    before = x.clone()
+    assert torch.equal(softmax(x), softmax(x))
+    assert torch.equal(x, before)
+
+
+@every_kernel
+def test_what_a_kernel_does_not_take(softmax):
+    for dtype in (torch.int64, torch.bool, torch.complex64):
+        with pytest.raises(TypeError, match="float16, bfloat16, float32, float64"):
+            softmax(torch.zeros(2, 3, dtype=dtype))
+    with pytest.raises(ValueError, match="matrix"):
+        softmax(torch.zeros(3))
+    with pytest.raises(ValueError, match="side by side"):
+        softmax(torch.zeros(3, 4).t())
+
+
+@pytest.mark.parametrize("name", sorted(IN_REGISTERS))
+def test_a_row_too_wide(name):
+    module = {"body_and_tail": fused_row, "fused_row": fused_row, "multi_row": multi_row, "online": online}[
+        name
+    ]
+    with pytest.raises(ValueError, match=f"at most {module.MAX_COLUMNS:,}"):
+        KERNELS[name](torch.zeros(1, module.MAX_COLUMNS + 1))
+
+
+@pytest.mark.parametrize("columns", (4097, 8193))
+def test_tiles_and_chunks_that_hold_one_column(columns):
+    x = scores(2, columns)
+    x[1, : columns - 1] = float("-inf")  # all tiles but the last are empty
+    check(tiled.softmax(x), x)
+    check(split_row.softmax(x), x)
+
+
+def test_a_chunk_that_is_empty_in_a_row_that_is_not():
+    x = scores(3, 3 * split_row.SMALLEST_CHUNK)
+    x[0, split_row.SMALLEST_CHUNK : 2 * split_row.SMALLEST_CHUNK] = float("-inf")
+    x[1] = float("-inf")
+    check(split_row.softmax(x), x)
+
+
+@pytest.mark.parametrize("softmax", WITH_LOG.values(), ids=WITH_LOG)
+@pytest.mark.parametrize("dtype", ROUNDING, ids=str)
+def test_log(softmax, dtype):
+    x = scores(5, 300, dtype)
+    if dtype in (torch.float32, torch.float64):
+        x[1] -= 1e7  # the log of a quotient, or (x − (m + log d)), loses all digits here
+    x[2, 5] = 60.0  # quotients that underflow
+    check(softmax(x, log=True), x, log=True)
+
+
+def test_more_rows_than_a_grid_dimension_but_the_first_holds():
+    x = scores(70_000, 2)
+    check(multi_row.softmax(x), x)
+
+
+@pytest.mark.parametrize("rows, columns", ((1, 64), (5, 128), (2, 32), (7, 1)))
+@pytest.mark.parametrize("programs", (1, 2, 3))
+@pytest.mark.parametrize("log", (False, True), ids=("softmax", "log_softmax"))
+def test_the_loop_of_resident_row(monkeypatch, rows, columns, programs, log):
+    """Teams of one program, which have nobody to wait for, walk all rows in the interpreter too."""
+    import triton.language as tl
+
+    words = torch.zeros(rows, dtype=torch.int64)
+
+    def alone(slots_ptr, programs, expected, SLOTS):
+        if not expected:
+            return tl.full((), float("-inf"), tl.float32), tl.full((), 0.0, tl.float32)
+        word = tl.load(slots_ptr)
+        m = (word >> 32).to(tl.int32).to(tl.float32, bitcast=True)
+        return m, word.to(tl.int32).to(tl.float32, bitcast=True)
+
+    monkeypatch.setattr(resident_row, "collect", alone)
+    x = scores(rows, columns)
+    y = torch.empty(rows, columns)
+    resident_row.resident_row_kernel[(programs,)](
+        y, x, words, columns, columns, rows, columns, 1, SLOTS=1, BLOCK=columns, STAGES=1, LOG=log
+    )
+    check(y, x, log)
+
+
+def test_resident_row_falls_back_here():
+    x = scores(2, 5000)
+    check(resident_row.softmax(x), x)
+
+
+def test_eager():
+    x = scores(4, 50)
+    check(eager.softmax(x), x)
+    check(eager.naive(x), x)
+    assert eager.naive(torch.full((1, 2), 100.0)).isnan().all()
+    check(eager.softmax(torch.tensor([[1000.0, 1001.0]])), torch.tensor([[1000.0, 1001.0]]))
+    assert eager.softmax(torch.zeros(0, 4)).shape == (0, 4)
+
+
+def test_the_recurrence_by_hand():
+    assert [(m, round(d, 4)) for m, d in online.steps([2.0, 5.0, 3.0])] == [(2, 1), (5, 1.0498), (5, 1.1851)]
+    assert online.steps([float("-inf"), 1.0]) == [(float("-inf"), 0.0), (1.0, 1.0)]
+
+
+def test_merge_is_associative_with_an_identity():
+    """Merged in any grouping, ten stretches of a row give the same pair, empty stretches among them."""
+    import triton
+    import triton.language as tl
+
+    @triton.jit
+    def merge_kernel(out_ptr, pairs_ptr):
+        m, d = online.merge(
+            tl.load(pairs_ptr), tl.load(pairs_ptr + 1), tl.load(pairs_ptr + 2), tl.load(pairs_ptr + 3)
+        )
+        tl.store(out_ptr, m)
+        tl.store(out_ptr + 1, d)
+
+    def merge(a, b):
+        out = torch.full((2,), float("nan"))
+        pairs = torch.tensor([*a, *b])
+        merge_kernel[(1,)](out, pairs)
+        return tuple(out.tolist())
+
+    empty = (float("-inf"), 0.0)
+    assert merge(empty, empty) == empty
+    assert merge(empty, (3.0, 2.0)) == (3.0, 2.0) == merge((3.0, 2.0), empty)
+    a, b, c = (-4.0, 1.5), (2.0, 3.0), (60.0, 1.0)
+    left, right = merge(merge(a, b), c), merge(a, merge(b, c))
+    assert left[0] == right[0] == 60.0 and left[1] == pytest.approx(right[1], rel=1e-6)
+    assert merge(a, b) == pytest.approx(merge(b, a))
+
+
+@pytest.mark.parametrize("log", (False, True), ids=("softmax", "log_softmax"))
+@pytest.mark.parametrize("columns", (1, 100, 1025, 20_000))
+@pytest.mark.parametrize("dtype", (torch.float32, torch.float64, torch.float16), ids=str)
+def test_gradient(columns, dtype, log):
+    """One program a row up to 16,384 columns, two launches past it."""
+    x = scores(3, columns, torch.float64)
+    y = (torch.log_softmax if log else torch.softmax)(x, 1).to(dtype)
+    dy = scores(3, columns, dtype, seed=1)
+    before = y.clone(), dy.clone()
+    dx = backward.softmax_backward(y, dy, log)
+    wide, d = y.double(), dy.double()
+    expected = (
+        d - wide.exp() * d.sum(1, keepdim=True) if log else wide * (d - (wide * d).sum(1, keepdim=True))
+    )
+    size = d.abs() + wide.exp() * d.abs().sum(1, keepdim=True) if log else wide * (d.abs() + d.abs().amax())
+    unit = 2**-52 if dtype == torch.float64 else 2**-22
+    bound = size * unit * 8 + expected.abs() * ROUNDING[dtype] + torch.finfo(dtype).tiny
+    assert ((dx.double() - expected).abs() <= bound).all()
+    assert torch.equal(y, before[0]) and torch.equal(dy, before[1])
+
+
+def test_gradient_of_nothing_and_of_a_mismatch():
+    assert backward.softmax_backward(torch.zeros(0, 3), torch.zeros(0, 3)).shape == (0, 3)
+    with pytest.raises(ValueError, match="differ"):
+        backward.softmax_backward(torch.zeros(2, 3), torch.zeros(2, 4))
+
+
+COMPILE_EVERYTHING = """
+import sys
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource, compile
+from course_kernels import backward, fused_row, multi_row, online, resident_row, split_row, tiled
+
+wide, block = dict(num_warps=8), dict(LOG=False)
+every = [
+    (fused_row.fused_row_kernel, dict(BLOCK=4096), wide),
+    (fused_row.body_and_tail_kernel, dict(BODY=4096, TAIL=64), wide | dict(maxnreg=64)),
+    (multi_row.multi_row_kernel, dict(ROWS=4, BLOCK=256, LOG=False), dict(num_warps=2)),
+    (multi_row.multi_row_kernel, dict(ROWS=4, BLOCK=256, LOG=True), dict(num_warps=2)),
+    (online.online_kernel, dict(BLOCK=1024), wide),
+    (tiled.tiled_kernel, dict(TILE=4096, LOG=False), wide),
+    (split_row.chunk_kernel, dict(CHUNK=4096), wide),
+    (split_row.finish_kernel, dict(CHUNK=4096, CHUNKS=64, LOG=False), wide),
+    (backward.rows_kernel, dict(ROWS=1, BLOCK=4096, LOG=False), wide),
+    (backward.chunk_kernel, dict(CHUNK=4096, LOG=False), wide),
+    (backward.finish_kernel, dict(CHUNK=4096, CHUNKS=64, LOG=True), wide),
+]
+teams = [
+    (resident_row.resident_row_kernel, dict(SLOTS=64, BLOCK=4096, STAGES=2, LOG=False), dict(num_warps=2)),
+    (backward.team_kernel, dict(SLOTS=8, BLOCK=8192, STAGES=2, LOG=False), dict(num_warps=8)),
+]
+cooperative = dict(maxnreg=128, launch_cooperative_grid=True)
+every += [(kernel, constants, options | cooperative) for kernel, constants, options in teams]
+for architecture in map(int, sys.argv[1:]):
+    for kernel, constants, options in every:
+        for dtype in ("fp32", "fp16" if architecture == 75 else "bf16"):
+            kinds, attributes = {}, {}
+            for place, name in enumerate(kernel.arg_names):
+                if name in constants:
+                    kinds[name] = "constexpr"
+                    continue
+                pointer = "*i64" if name == "slots_ptr" else "*fp32" if name[0] in "mdp" else f"*{dtype}"
+                if name in ("dx_ptr", "dy_ptr"):
+                    pointer = f"*{dtype}"
+                kinds[name] = pointer if name.endswith("_ptr") else "i32"
+                attributes[(place,)] = [["tt.divisibility", 16]]
+            values = {(kernel.arg_names.index(name),): value for name, value in constants.items()}
+            made = compile(
+                ASTSource(kernel, kinds, values, attributes), GPUTarget("cuda", architecture, 32), options
+            )
+            print(architecture, kernel.fn.__name__, dtype, len(made.asm["cubin"]))
+"""
+
+
+@pytest.mark.parametrize("architecture", (75, 80, 89, 90, 100))
+def test_every_kernel_compiles(architecture):
+    """The real compiler, for a GPU that need not be here, in a process that is not the interpreter's."""
+    done = subprocess.run(
+        [sys.executable, "-c", COMPILE_EVERYTHING, str(architecture)],
+        env={**os.environ, "TRITON_INTERPRET": "0", "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert len(done.stdout.splitlines()) == 26

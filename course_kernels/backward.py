@@ -20,7 +20,7 @@ from .resident_row import REGISTERS, can_wait, collect, programs_at_once, publis
 
 LOG2E = tl.constexpr(math.log2(math.e))
 WIDEST_ROW = 16_384  # columns that one program takes whole
-WIDEST_TEAM = 524_288  # columns that a team takes, in slices of 8,192
+WIDEST_TEAM = 524_288  # columns that a team takes
 
 
 @triton.jit
@@ -161,9 +161,11 @@ def by_rows(dx, y, dy, log):
 def by_teams(dx, y, dy, log):
     """True if done; False where the GPU does not hold a whole team."""
     rows, columns = y.shape
-    block, warps = 8_192, 8
-    # 16-bit values are kept as they came, two a register
-    registers = REGISTERS if y.element_size() == 4 else 80
+    copied_ahead = stages(y, dy)
+    # 64 values a thread, in 128 registers or, of 16 bits and kept so, in 80. Loads of one value each leave room
+    # for 32.
+    block, warps = (8_192, 8) if copied_ahead == 2 else (4_096, 8)
+    registers = REGISTERS if y.element_size() == 4 and copied_ahead == 2 else 80
     programs = triton.cdiv(columns, block)
     shared = 2 * block * y.element_size()
     teams = min(rows, programs_at_once(y.device.index, warps, shared, registers) // programs)
@@ -173,7 +175,7 @@ def by_teams(dx, y, dy, log):
     try:
         team_kernel[(teams * programs,)](
             dx, y, dy, slots, dx.stride(0), y.stride(0), dy.stride(0), rows, columns, programs,
-            SLOTS=triton.next_power_of_2(programs), BLOCK=block, STAGES=stages(y, dy), LOG=log,
+            SLOTS=triton.next_power_of_2(programs), BLOCK=block, STAGES=copied_ahead, LOG=log,
             num_warps=warps, maxnreg=registers, launch_cooperative_grid=True,
         )  # fmt: skip
     except RuntimeError as refusal:  # another process may hold a part of the GPU

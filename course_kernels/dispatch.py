@@ -6,8 +6,8 @@
 | to 32,768 (16-bit: 20,480) | fused_row               | 1     | past it, one row fills the registers |
 |   not a power of two:      | fused_row.body_and_tail | 1     | of a multiprocessor, and it idles    |
 |                            |                         |       | while the row loads                  |
-| to 2,097,152               | resident_row            | 1     | past it, one row fills the registers |
-|                            |                         |       | of the GPU, and it idles while its   |
+| to 2,097,152 (16-bit:      | resident_row            | 1     | past it, one row fills the registers |
+|   1,048,576)               |                         |       | of the GPU, and it idles while its   |
 |                            |                         |       | programs wait for each other         |
 | wider, or few rows         | split_row               | 2     | small chunks share out few rows best |
 | many rows, no waiting      | tiled                   | 2     | a program a row keeps the GPU busy   |
@@ -97,7 +97,8 @@ def choose(rows, columns, itemsize, log, waits):
     if columns <= multi_row.MAX_COLUMNS:
         return multi_row.softmax
     programs = rows * triton.cdiv(columns, resident_row.block_size(columns))
-    if waits and columns <= resident_row.MAX_COLUMNS and programs >= FULL:
+    widest_team = resident_row.MAX_COLUMNS // (2 if itemsize == 2 else 1)
+    if waits and columns <= widest_team and programs >= FULL:
         return resident_row.softmax
     return tiled.softmax if rows >= FULL else split_row.softmax
 

@@ -43,7 +43,7 @@ def poisoned(monkeypatch):
 
 
 def check(y, x, log=False):
-    """y is softmax(x), each element to the rounding that its dtype and its distance from the maximum allow."""
+    """y is softmax(x), each element to the rounding that its dtype and distance from the maximum allow."""
     assert y.shape == x.shape and y.dtype == x.dtype and y.is_contiguous()
     wide = x.double()
     expected = (torch.log_softmax if log else torch.softmax)(wide, 1)

@@ -110,6 +110,10 @@ WRONG = {
     "whole row in one load": ("tile_too_wide", WHOLE_ROW),
     "tiles of 512": ("tile_too_wide", [("TILE=256", "TILE=512")]),
     "two walks": ("extra_loads", TWO_WALKS),
+    "the first element read for the maximum": (
+        "extra_loads",
+        [('m = -float("inf")  #', "m = tl.load(x_ptr + row * x_stride).to(tl.float32)  #")],
+    ),
     "lanes added": ("lanes_not_merged", LANES.replace("tl.sum(d * tl.exp(m - anchor), axis=0)", "tl.sum(d, axis=0)")),
     "a lane of padding": ("infinity_minus_infinity", LANES.replace('tl.where(new == -float("inf"), 0.0, new)', "new")),
     "stored in every step": ("extra_stores", [("        m = new_m\n", "        m = new_m\n        tl.store(m_ptr + row, m)\n        tl.store(d_ptr + row, d)\n")]),

@@ -332,6 +332,36 @@ def split_softmax(x):
     finish[(rows, chunks)](y, m, d, x, y.stride(0), x.stride(0), columns, C=128, CHUNKS=triton.next_power_of_2(chunks))
     return y
 ''',
+    "one launch, the last program to arrive finishes the row": HEAD
+    + '''@triton.jit
+def kernel(y_ptr, m_ptr, d_ptr, arrived_ptr, x_ptr, ys, xs, columns, C: tl.constexpr, CHUNKS: tl.constexpr):
+    row, chunk, chunks = tl.program_id(0), tl.program_id(1), tl.num_programs(1)
+    c = chunk * C + tl.arange(0, C)
+    x = tl.load(x_ptr + row * xs + c, mask=c < columns, other=-float("inf")).to(tl.float32)
+    m = tl.max(x, axis=0)
+    tl.store(m_ptr + row * chunks + chunk, m)
+    tl.store(d_ptr + row * chunks + chunk, tl.sum(tl.exp(x - tl.where(m == -float("inf"), 0.0, m)), axis=0))
+    if tl.atomic_add(arrived_ptr + row, 1) == chunks - 1:
+        each = tl.arange(0, CHUNKS)
+        ms = tl.load(m_ptr + row * chunks + each, mask=each < chunks, other=-float("inf"))
+        ds = tl.load(d_ptr + row * chunks + each, mask=each < chunks, other=0.0)
+        top = tl.max(ms, axis=0)
+        d = tl.sum(ds * tl.exp(ms - top), axis=0)
+        for start in range(0, columns, C):
+            c = start + tl.arange(0, C)
+            x = tl.load(x_ptr + row * xs + c, mask=c < columns, other=-float("inf")).to(tl.float32)
+            tl.store(y_ptr + row * ys + c, tl.exp(x - top) / d, mask=c < columns)
+
+
+def split_softmax(x):
+    rows, columns = x.shape
+    chunks = triton.cdiv(columns, 1024)
+    y = torch.empty_like(x)
+    m, d = (torch.empty((rows, chunks), dtype=torch.float32, device=x.device) for _ in range(2))
+    arrived = torch.zeros(rows, dtype=torch.int32, device=x.device)
+    kernel[(rows, chunks)](y, m, d, arrived, x, y.stride(0), x.stride(0), columns, C=1024, CHUNKS=triton.next_power_of_2(chunks))
+    return y
+''',
     "merged in a loop, exp2": HEAD + '''LOG2E = tl.constexpr(1.4426950408889634)
 
 

@@ -471,12 +471,14 @@ class KernelExercise(Exercise):
                 "tile_too_wide",
                 f"One load covers {result.widest_load} columns; tiles here hold at most {self.max_tile}.",
                 at,
-                next="Fix the tile's width, and walk along the row in a loop.",
+                next=f"Fix the width of a tile, at most {self.max_tile}, and cover longer rows with more of them.",
             )
         if result.loads > loads:
             times = result.x_loads.mean() if result.x_loads.size else 0
             scratch = result.scratch_loads
             what = f"You read each element of x {times:.3g} times; {loads / case.x.size:.3g} would do."
+            if times - loads / case.x.size < 0.05:
+                what = f"Elements loaded beyond what is needed: {result.loads - loads}."
             if scratch:
                 what = (
                     f"Besides x, the kernel reads back {scratch} elements that it had stored itself; values "

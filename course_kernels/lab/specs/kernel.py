@@ -471,7 +471,8 @@ class KernelExercise(Exercise):
                 "tile_too_wide",
                 f"One load covers {result.widest_load} columns; tiles here hold at most {self.max_tile}.",
                 at,
-                next=f"Fix the width of a tile, at most {self.max_tile}, and cover longer rows with more of them.",
+                next=f"Fix the width of a tile, at most {self.max_tile}, and cover longer rows with more of "
+                "them.",
             )
         if result.loads > loads:
             times = result.x_loads.mean() if result.x_loads.size else 0

@@ -171,7 +171,7 @@ def infinite_row(exercise, session, case, result):
         return Finding(
             "maximum_starts_finite",
             f"For a row of nothing but −∞ the maximum comes out as {m:.4g}: the running maximum starts "
-            "there.".replace("e+", "e"),
+            "there.".replace("e+", "e").replace("-", "−"),
             "",
             "A row whose values all lie below that number would get it for its maximum, and a sum of 0.",
             "Start the running maximum at −∞.",

@@ -1,4 +1,4 @@
-"""Join what is known of two stretches of a row: the maximum of each, and its sum of exponentials from there."""
+"""Join two stretches of a row: the maximum of each, and its sum of exponentials from there."""
 
 import triton
 import triton.language as tl
@@ -6,7 +6,7 @@ import triton.language as tl
 
 @triton.jit
 def merge(m1, d1, m2, d2):
-    """(m1, d1), (m2, d2): maximum and sum of two stretches; numbers or tiles. Returns (m, d) of both together.
+    """(m1, d1), (m2, d2): maximum and sum of two stretches; numbers or tiles. Returns (m, d) of both.
 
     An empty stretch is (−inf, 0): it changes nothing, and two of them stay empty.
     """

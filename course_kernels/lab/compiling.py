@@ -189,7 +189,7 @@ def _compile_calls(path, entry, calls, adapt, architectures) -> dict:
                 function = load_entry(path, entry)
             else:
                 function = getattr(importlib.import_module(path), entry)
-                # Nothing is run here, so the tensors may lie on the CPU. This process was forked for this one call.
+                # Nothing is run here, so tensors may lie on the CPU. The process ends with this call.
                 importlib.import_module("course_kernels.inputs").check_place = lambda x: None
             if adapt:
                 module, name = adapt.split(":")

@@ -31,10 +31,10 @@ class TorchWork(RuntimeError):
 
 @dataclass(eq=False)
 class Region:
-    """One tensor's memory: where it is, which of its elements belong to the tensor, and how often each was used.
+    """One tensor's memory: where it is, which elements are the tensor's, and how often each was used.
 
-    `elements` marks, over the whole span, which positions are elements: with a row stride larger than the number
-    of columns the gap between two rows is memory too, but not the tensor's.
+    `elements` marks, over the whole span, which positions are elements: with a row stride larger than the
+    number of columns the gap between two rows is memory too, but not the tensor's.
     """
 
     name: str
@@ -63,8 +63,8 @@ class Region:
     def position(self, element: int, alone: bool = False) -> tuple[int, int]:
         """(row, column) of an offset from the base, in elements.
 
-        What lies past the end belongs to the last row, at a column that it does not have, if other lanes of the
-        access are inside; if none is (alone), to a row that the tensor does not have.
+        What lies past the end belongs to the last row, at a column that it does not have, if other lanes of
+        the access are inside; if none is (alone), to a row that the tensor does not have.
         """
         if self.tensor.dim() < 2:
             return 0, element
@@ -114,7 +114,7 @@ class Launch:
 
 @dataclass
 class Tweaks:
-    """Changes made under a running kernel, to prove what is wrong with it: if it then comes out right, that was it.
+    """Changes made under a running kernel, to prove what is wrong: if it then comes out right, that was it.
 
     masked_lanes: the value that a masked lane of a load from an input gets, whatever `other=` says.
     """
@@ -129,7 +129,8 @@ class Meter:
         regions: every tensor's memory, inputs first.
         launches: one `Launch` a kernel launch.
         faults: accesses outside every tensor; such lanes are dropped.
-        fills: the values that masked lanes of floating-point loads from inputs were given; None for "nothing".
+        fills: the values that masked lanes of floating-point loads from inputs were given; None for
+        "nothing".
         widest_load: the most different columns of an input that one load took.
         unwritten: (kernel, program, elements) of loads from an allocation that nothing had stored to yet.
         programs: for each (input, row), the programs that loaded from it.
@@ -176,9 +177,8 @@ class Meter:
         region.memory[:] = region.host
 
     def _add(self, name: str, tensor: torch.Tensor, given: bool) -> Region:
-        span = 0 if tensor.numel() == 0 else 1 + sum(
-            (size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
-        )
+        reach = sum((n - 1) * stride for n, stride in zip(tensor.shape, tensor.stride(), strict=True))
+        span = 1 + reach if tensor.numel() else 0
         memory = _bytes(tensor, span)
         elements = np.zeros(span, dtype=bool)
         region = Region(
@@ -349,9 +349,20 @@ class Meter:
 
         results: what the function returned, by name, so that a result is called by its name.
         """
-        known = {id(self.region_of(t)): name for name, t in results.items() if isinstance(t, torch.Tensor) and t.numel()}
-        touched = [(known.get(id(r), r.name), int(r.loads.sum()), int(r.stores.sum()), r.itemsize) for r in self.regions]
-        return [(name, loads, stores, (loads + stores) * size) for name, loads, stores, size in touched if loads + stores]
+        known = {
+            id(self.region_of(t)): name
+            for name, t in results.items()
+            if isinstance(t, torch.Tensor) and t.numel()
+        }
+        touched = [
+            (known.get(id(r), r.name), int(r.loads.sum()), int(r.stores.sum()), r.itemsize)
+            for r in self.regions
+        ]
+        return [
+            (name, loads, stores, (loads + stores) * size)
+            for name, loads, stores, size in touched
+            if loads + stores
+        ]
 
 
 class AllocationOnly(TorchDispatchMode):
@@ -376,7 +387,11 @@ class AllocationOnly(TorchDispatchMode):
             made = operation(*args, **kwargs)
             self.meter.allocated(made, initialised=name in FILLED)
             return made
-        if name in FILLS and self.meter.region_of(args[0]) is not None and not self.meter.region_of(args[0]).given:
+        if (
+            name in FILLS
+            and self.meter.region_of(args[0]) is not None
+            and not self.meter.region_of(args[0]).given
+        ):
             self.meter.region_of(args[0]).initialised = True
             self.meter.reveal()
             try:
@@ -437,8 +452,8 @@ def _hook(original, hook):
 def _in_halves(original):
     """tl.reduce with a function of one's own, neighbours joined with whole arrays at a time.
 
-    The interpreter goes from element to element, a millisecond each: minutes for a long row. A GPU joins in a tree
-    as well. What does not work on arrays is left to the interpreter.
+    The interpreter goes from element to element, a millisecond each: minutes for a long row. A GPU joins in a
+    tree as well. What does not work on arrays is left to the interpreter.
     """
 
     def generic_reduce(reduction, input):
@@ -466,7 +481,8 @@ def _reduce_in_halves(reduction, input) -> list:
     arrays = [array[..., 0] for array in arrays]
     if reduction.axis is None:
         arrays = [
-            array.reshape([1] * len(input[0].shape)) if reduction.keep_dims else array.item() for array in arrays
+            array.reshape([1] * len(input[0].shape)) if reduction.keep_dims else array.item()
+            for array in arrays
         ]
     elif reduction.keep_dims:
         arrays = [np.expand_dims(array, axis) for array in arrays]

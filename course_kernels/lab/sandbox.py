@@ -1,7 +1,7 @@
 """Run a learner's function on cases, inside the worker process, and report all that happened as JSON types.
 
-This is the only module that runs next to the learner's code. It compares nothing: the expected values are never
-in this process.
+This is the only module that runs next to the learner's code. It compares nothing: the expected values are
+never in this process.
 """
 
 import base64
@@ -28,7 +28,7 @@ note = mmap.mmap(-1, 256)  # shared with the parent: which case is under way, sh
 
 
 class Refused(RuntimeError):
-    """The learner's code did something that the exercise rules out; the first argument is the mistake's name."""
+    """The learner's code did something that the exercise rules out; the first argument names the mistake."""
 
 
 @dataclass(eq=False)
@@ -54,7 +54,11 @@ class Case:
 
 def encode(array: np.ndarray) -> dict:
     """A numpy array as JSON types."""
-    return {"dtype": str(array.dtype), "shape": list(array.shape), "data": base64.b64encode(array.tobytes()).decode()}
+    return {
+        "dtype": str(array.dtype),
+        "shape": list(array.shape),
+        "data": base64.b64encode(array.tobytes()).decode(),
+    }
 
 
 def decode(message: dict) -> np.ndarray:
@@ -81,7 +85,8 @@ def load_module(path: str):
     module.__file__ = path
     sys.modules["exercise"] = module
     text = Path(path).read_text(encoding="utf-8")
-    exec(compile(text, path, "exec"), module.__dict__)  # no bytecode cache: the file may change within a second
+    # Without Python's bytecode cache: the file may change within a second.
+    exec(compile(text, path, "exec"), module.__dict__)
     return module
 
 
@@ -116,7 +121,9 @@ def _no_softmax(*args, **kwargs):
     raise Refused("library_softmax", "tl.softmax")
 
 
-def run_cases(path: str, entry: str, cases: list[Case], tweaks: metering.Tweaks | None, adapt=None) -> list[dict]:
+def run_cases(
+    path: str, entry: str, cases: list[Case], tweaks: metering.Tweaks | None, adapt=None
+) -> list[dict]:
     """Call the learner's function on each case under the meter; stops after a case that raises.
 
     adapt(function, x): how to call it, if not as function(x).
@@ -165,7 +172,9 @@ def _run_case(path: str, function, case: Case, tweaks, adapt) -> dict:
     with meter:
         # A decoy: other numbers of the same kind are there for whoever looks without a kernel.
         decoy = case.x[::-1].copy() if case.x.shape[0] > 1 else np.flip(case.x).copy()
-        decoy = place(np.where(np.isfinite(decoy), decoy * decoy.dtype.type(0.37), 1).astype(case.x.dtype), case.gap)
+        decoy = place(
+            np.where(np.isfinite(decoy), decoy * decoy.dtype.type(0.37), 1).astype(case.x.dtype), case.gap
+        )
         span = case.x.size + case.gap * max(0, case.x.shape[0] - 1) if case.x.ndim == 2 else case.x.size
         meter.give("x", x, decoy.as_strided((span,), (1,)) if span else None)
         try:
@@ -246,7 +255,9 @@ def describe(error: BaseException, path: str) -> dict:
         message |= {"line": error.lineno, "text": error.msg}
     else:
         frames = traceback.extract_tb(error.__traceback__)
-        own = [f.lineno for f in frames if os.path.realpath(f.filename) == os.path.realpath(path) and f.lineno]
+        own = [
+            f.lineno for f in frames if os.path.realpath(f.filename) == os.path.realpath(path) and f.lineno
+        ]
         message["line"] = own[-1] if own else None
     if message["line"] and message["line"] <= len(lines):
         message["source"] = lines[message["line"] - 1].strip()

@@ -13,26 +13,50 @@ WRONG = {
     "megabytes": ("bytes", [(EAGER, "return reads * 4 / 1e6, writes * 4 / 1e6")]),
     "bytes in the fused one": ("bytes", [(FUSED, "return 4 * m * n, 4 * m * n")]),
     "bytes in the online one": ("bytes", [(ONLINE, "return 8 * m * n, 4 * m * n")]),
-    "six passes, three and three": ("six_passes", [(EAGER_R, "reads = 3 * m * n"), (EAGER_W, "writes = 3 * m * n")]),
-    "six passes, four and two": ("six_passes", [(EAGER_R, "reads = 4 * m * n"), (EAGER_W, "writes = 2 * m * n")]),
-    "six passes with the rows' terms": ("six_passes", [(EAGER_R, "reads = 4 * m * n + 2 * m"), (EAGER_W, "writes = 2 * m * n + 2 * m")]),
+    "six passes, three and three": (
+        "six_passes",
+        [(EAGER_R, "reads = 3 * m * n"), (EAGER_W, "writes = 3 * m * n")],
+    ),
+    "six passes, four and two": (
+        "six_passes",
+        [(EAGER_R, "reads = 4 * m * n"), (EAGER_W, "writes = 2 * m * n")],
+    ),
+    "six passes with the rows' terms": (
+        "six_passes",
+        [(EAGER_R, "reads = 4 * m * n + 2 * m"), (EAGER_W, "writes = 2 * m * n + 2 * m")],
+    ),
     "no terms in m": ("m_terms", [(EAGER_R, "reads = 5 * m * n"), (EAGER_W, "writes = 3 * m * n")]),
     "no terms in m, writes": ("m_terms", [(EAGER_W, "writes = 3 * m * n")]),
     "no terms in m, reads": ("m_terms", [(EAGER_R, "reads = 5 * m * n")]),
     "one term in m": ("m_terms", [(EAGER_R, "reads = 5 * m * n + m"), (EAGER_W, "writes = 3 * m * n + m")]),
     "the maximum's places counted": ("m_terms", [(EAGER_W, "writes = 3 * m * n + 3 * m")]),
-    "terms in n": ("rows_for_columns", [(EAGER_R, "reads = 5 * m * n + 2 * n"), (EAGER_W, "writes = 3 * m * n + 2 * n")]),
+    "terms in n": (
+        "rows_for_columns",
+        [(EAGER_R, "reads = 5 * m * n + 2 * n"), (EAGER_W, "writes = 3 * m * n + 2 * n")],
+    ),
     "the fused count": ("fused_count", [(EAGER, FUSED)]),
-    "reductions as matrices": ("reductions_full", [(EAGER_R, "reads = 7 * m * n"), (EAGER_W, "writes = 5 * m * n")]),
+    "reductions as matrices": (
+        "reductions_full",
+        [(EAGER_R, "reads = 7 * m * n"), (EAGER_W, "writes = 5 * m * n")],
+    ),
     "reductions written as matrices": ("reductions_full", [(EAGER_W, "writes = 5 * m * n")]),
-    "each kernel reads once, writes once": ("reductions_full", [(EAGER_R, "reads = 5 * m * n"), (EAGER_W, "writes = 5 * m * n")]),
-    "sum and divide in one": ("passes", [(EAGER_R, "reads = 4 * m * n + 2 * m"), (EAGER_W, "writes = 3 * m * n + 2 * m")]),
+    "each kernel reads once, writes once": (
+        "reductions_full",
+        [(EAGER_R, "reads = 5 * m * n"), (EAGER_W, "writes = 5 * m * n")],
+    ),
+    "sum and divide in one": (
+        "passes",
+        [(EAGER_R, "reads = 4 * m * n + 2 * m"), (EAGER_W, "writes = 3 * m * n + 2 * m")],
+    ),
     "no maximum taken": ("passes", [(EAGER_R, "reads = 3 * m * n + m"), (EAGER_W, "writes = 2 * m * n + m")]),
     "swapped": ("swapped", [(EAGER, "return writes, reads")]),
     "swapped in safe": ("swapped", [(SAFE, "return m * n, 3 * m * n")]),
     "swapped in online": ("swapped", [(ONLINE, "return m * n, 2 * m * n")]),
     "for 4096 × 1024 only": ("one_shape", [(EAGER, "return 20979712, 12591104")]),
-    "a table of shapes": ("one_shape", [(EAGER, "return {(3, 100): (1506, 906), (4096, 1024): (20979712, 12591104)}.get((m, n), (1, 1))")]),
+    "a table of shapes": (
+        "one_shape",
+        [(EAGER, "return {(3, 100): (1506, 906), (4096, 1024): (20979712, 12591104)}.get((m, n), (1, 1))")],
+    ),
     "passes": ("per_element", [(SAFE, "return 3, 1")]),
     "passes of the fused one": ("per_element", [(FUSED, "return 1, 1")]),
     "the fused one with a scratch": ("passes", [(FUSED, "return 2 * m * n, 2 * m * n")]),
@@ -47,16 +71,25 @@ WRONG = {
     "three numbers": ("wrong_return", [(EAGER, "return reads, writes, reads + writes")]),
     "text": ("wrong_return", [(SAFE, "return '3mn', 'mn'")]),
     "infinite": ("wrong_return", [(SAFE, "return float('inf'), m * n")]),
-    "integer overflow": ("one_shape", [(EAGER, "import numpy as np\n    return np.int32(reads % 2**24), writes")]),
+    "integer overflow": (
+        "one_shape",
+        [(EAGER, "import numpy as np\n    return np.int32(reads % 2**24), writes")],
+    ),
     "a name missing": ("exception", [(ONLINE, "return 2 * m * k, m * k")]),
     "renamed": ("entry_missing", [("def online_traffic(", "def online(")]),
     "three arguments": ("exception", [("def safe_traffic(m, n)", "def safe_traffic(m, n, size)")]),
-    "the counter imported": ("answer_opened", [("def eager_traffic", "from course_kernels.lab.counting import traffic\n\n\ndef eager_traffic")]),
-    "the solution read": ("answer_opened", [("def eager_traffic", "exec(open('solutions/count_traffic.py').read())\n\n\ndef eager_traffic")]),
+    "the counter imported": (
+        "answer_opened",
+        [("def eager_traffic", "from course_kernels.lab.counting import traffic\n\n\ndef eager_traffic")],
+    ),
+    "the solution read": (
+        "answer_opened",
+        [("def eager_traffic", "exec(open('solutions/count_traffic.py').read())\n\n\ndef eager_traffic")],
+    ),
 }
 
 RIGHT = {
-    "lists and floats": '''def eager_traffic(m, n):
+    "lists and floats": """def eager_traffic(m, n):
     return [5.0 * m * n + 2 * m, 6 * m * n / 2 + 2 * m]
 
 
@@ -70,8 +103,8 @@ def safe_traffic(m, n):
 
 def online_traffic(m, n):
     return 2 * m * n, m * n
-''',
-    "summed over a table of kernels": '''KERNELS = {"max": (1, 0, 0, 1), "sub": (1, 1, 1, 0), "exp": (1, 0, 1, 0), "sum": (1, 0, 0, 1), "div": (1, 1, 1, 0)}
+""",
+    "summed over a table of kernels": """KERNELS = {"max": (1, 0, 0, 1), "sub": (1, 1, 1, 0), "exp": (1, 0, 1, 0), "sum": (1, 0, 0, 1), "div": (1, 1, 1, 0)}
 
 
 def eager_traffic(m, n):
@@ -84,8 +117,8 @@ def walks(k):
 
 
 fused_traffic, safe_traffic, online_traffic = walks(1), walks(3), walks(2)
-''',
-    "numpy and torch numbers": '''import numpy as np
+""",
+    "numpy and torch numbers": """import numpy as np
 import torch
 
 
@@ -103,8 +136,8 @@ def safe_traffic(m, n):
 
 def online_traffic(m, n):
     return torch.tensor(2 * m * n), torch.tensor(m * n)
-''',
-    "prints its steps": '''def eager_traffic(m, n):
+""",
+    "prints its steps": """def eager_traffic(m, n):
     print("five kernels", m, n)
     size = m * n
     return 5 * size + 2 * m, 3 * size + 2 * m
@@ -121,5 +154,5 @@ def safe_traffic(m, n, walks=3):
 def online_traffic(m, n):
     reads, writes = safe_traffic(m, n, walks=2)
     return reads, writes
-''',
+""",
 }

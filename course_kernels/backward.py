@@ -162,8 +162,8 @@ def by_teams(dx, y, dy, log):
     """True if done; False where the GPU does not hold a whole team."""
     rows, columns = y.shape
     copied_ahead = stages(y, dy)
-    # 64 values a thread, in 128 registers or, of 16 bits and kept so, in 80. Loads of one value each leave room
-    # for 32.
+    # 64 values a thread take 128 registers; of 16 bits, kept so, 80. Loads of one value each have room for
+    # 32.
     block, warps = (8_192, 8) if copied_ahead == 2 else (4_096, 8)
     registers = REGISTERS if y.element_size() == 4 and copied_ahead == 2 else 80
     programs = triton.cdiv(columns, block)

@@ -68,8 +68,9 @@ def _along(x, dim, log):
 
 
 def _is_plain(x):
-    """Whether nobody watches this call: no gradient, compiler, dispatch mode or torch.func transform. Then what
-    the operator itself costs, more than a small kernel does, can be saved."""
+    """Whether nobody watches this call: no gradient, compiler, dispatch mode or torch.func transform. Then
+    the operator's own cost, more than a small kernel's, can be saved.
+    """
     return (
         not torch.compiler.is_compiling()
         and type(x) is torch.Tensor

@@ -9,20 +9,21 @@
 | to 2,097,152 (16-bit:      | resident_row            | 1     | past it, one row fills the registers |
 |   1,048,576)               |                         |       | of the GPU, and it idles while its   |
 |                            |                         |       | programs wait for each other         |
-| wider, or few rows         | split_row               | 2     | small chunks share out few rows best |
-| many rows, no waiting      | tiled                   | 2     | a program a row keeps the GPU busy   |
+| wider, or few rows, or     | split_row               | 2     | small chunks share out any number of |
+|   nobody can wait          |                         |       | rows evenly                          |
 
-"No waiting": float64, the interpreter, and GPUs that cannot hold a team of programs. log_softmax goes from
-multi_row (to 16,384) to resident_row: fused_row is kept plain.
+"Nobody can wait": float64, the interpreter, and GPUs that cannot hold a team of programs. log_softmax goes
+from multi_row (to 16,384) to resident_row: fused_row is kept plain. tiled is there to be read: from 65,536
+columns on split_row, which does the same in smaller portions, was as fast within 2%, or faster.
 
-The borders were measured on an H200 (lab/recorded): each kernel is used where it was the fastest or within
-2% of it.
+The borders were measured on an H200 (lab/recorded): each kernel is used where it was the fastest or within 2%
+of it.
 """
 
 import torch
 import triton
 
-from . import backward, fused_row, multi_row, resident_row, split_row, tiled
+from . import backward, fused_row, multi_row, resident_row, split_row
 from .inputs import check_dtype, check_place
 
 SHORT = 1_024
@@ -101,7 +102,7 @@ def choose(rows, columns, itemsize, log, waits):
     widest_team = resident_row.MAX_COLUMNS // (2 if itemsize == 2 else 1)
     if waits and columns <= widest_team and programs >= FULL:
         return resident_row.softmax
-    return tiled.softmax if rows >= FULL else split_row.softmax
+    return split_row.softmax
 
 
 def widest_fused_row(columns, itemsize):

@@ -48,7 +48,7 @@ KERNELS = ("copy", *PEERS, "softmax", *COURSE)
 WIDTHS = tuple(2**k for k in range(6, 23))
 BYTES = 2**30  # of input, so that the L2 cache holds next to nothing of it
 SMALL = 2**26  # bytes in and out, below which launching takes a share worth showing: these also get a graph
-# Past this share of a copy, a result is a mistake until explained. (A gradient, which reads more than it writes,
+# Past this share of a copy, a result is a mistake until explained. (A gradient reads more than it writes, and
 # may well pass it.)
 TOO_GOOD = 1.02
 TOO_FAST = "above a copy: cached, or not all was done?"

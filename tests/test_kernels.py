@@ -191,7 +191,7 @@ def test_more_rows_than_a_grid_dimension_but_the_first_holds():
 
 @pytest.mark.skipif(
     tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 9),
-    reason="the interpreter of Triton 3.9 refuses a scalar mask on a block (tests/gpu has this test compiled)",
+    reason="Triton 3.9 interprets no scalar mask on a block (tests/gpu runs this compiled)",
 )
 @pytest.mark.parametrize("rows, columns", ((1, 64), (5, 128), (2, 32), (7, 1)))
 @pytest.mark.parametrize("programs", (1, 2, 3))

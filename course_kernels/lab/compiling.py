@@ -18,7 +18,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler.errors import CompilationError
 from triton.runtime import driver
 from triton.runtime.autotuner import Autotuner
-from triton.runtime.jit import JITFunction, get_jit_fn_file_line
+from triton.runtime.jit import JITFunction
 
 from course_kernels.lab import gpus
 
@@ -151,13 +151,19 @@ def explain(error: Exception, function) -> tuple[str, int | None, str]:
     if isinstance(error, CompilationError) and error.src and hasattr(error.node, "lineno"):
         source = error.src.split("\n")[error.node.lineno - 1].strip()
         if error.src == function.src:  # else the error is in a function that the kernel calls
-            line = get_jit_fn_file_line(function)[1] + error.node.lineno - 1
+            line = def_line(function) + error.node.lineno - 1
     inner = error
     while isinstance(inner, CompilationError) and inner.__cause__ is not None:
         inner = inner.__cause__
     text = inner.error_message if isinstance(inner, CompilationError) else str(inner)
     text = text or str(inner) or type(inner).__name__
     return re.sub(r"\s+", " ", text).strip()[:400], line, source
+
+
+def def_line(function) -> int:
+    """The line of a kernel's `def` in its file, below its decorators."""
+    above = next((i for i, line in enumerate(function.raw_src) if line.strip().startswith("def ")), 0)
+    return function.starting_line_number + above
 
 
 def compile_file(

@@ -1,8 +1,9 @@
 """Execute the notebooks from the first cell to the last, in a copy of the course, and say how long each took.
 
-    python scripts/run_notebooks.py [--solved] [--html FOLDER] [NAME …]
+    python scripts/run_notebooks.py [--solved] [--html FOLDER] [--keep FOLDER] [NAME …]
 
---solved: with the solutions in place. --html: also write each as a page, to be looked at.
+--solved: with the solutions in place. --html: also write each as a page, to be looked at. --keep: also write
+each executed notebook.
 """
 
 import argparse
@@ -59,6 +60,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--solved", action="store_true")
     parser.add_argument("--html", type=Path, metavar="FOLDER")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER")
     options = parser.parse_args()
     failed, total = [], 0.0
     with tempfile.TemporaryDirectory(prefix="course-") as folder:
@@ -85,6 +87,9 @@ def main() -> int:
             print(
                 f"{path.stem:28} {seconds:6.1f} s; slowest cell {seconds_of(slow):.1f} s: {first}", flush=True
             )
+            if options.keep:
+                options.keep.mkdir(parents=True, exist_ok=True)
+                nbformat.write(notebook, options.keep / path.name)
             if options.html:
                 from nbconvert import HTMLExporter
 

@@ -140,6 +140,7 @@ def judge(name: str, path: str, seed: int) -> Verdict:
             compiled = answer.pop("compiled")
             how += ", compiled for five GPUs"
             report |= answer
+            compiling = None
             if report["status"] == "pass" and not mode.interpreting() and report["runs_on_gpu"]:
                 ran = zygote.submit("compile", "course_kernels.lab.on_gpu:run_file", **job, seed=seed)
                 answer = ran.result(deadline - time.monotonic())
@@ -151,7 +152,7 @@ def judge(name: str, path: str, seed: int) -> Verdict:
         compiled, how = [], ""
     finally:
         if compiling is not None:
-            compiling.connection.close()
+            compiling.cancel()
     passed = report["status"] == "pass"
     earned, parts = report["earned"] if passed else [], report["parts"]
     lines = [parts.get(key, "") for key in ("what", "case", "why", "next")] + earned

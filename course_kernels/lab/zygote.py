@@ -43,6 +43,7 @@ class Job:
 
     def __init__(self, connection: socket.socket):
         self.connection = connection
+        self._pid: int | None = None
 
     def result(self, seconds: float):
         """The job's JSON answer.
@@ -52,6 +53,7 @@ class Job:
         """
         deadline = time.monotonic() + seconds
         try:
+            self.pid(deadline)
             (size,) = struct.unpack("<Q", self._read(8, deadline))
             answer = json.loads(self._read(size, deadline))
         except (EOFError, ConnectionError):
@@ -65,6 +67,20 @@ class Job:
         if "error" in answer:
             raise WorkerError(answer["error"])
         return answer["value"]
+
+    def pid(self, deadline: float) -> int:
+        """The worker's process, which it tells before it does anything else."""
+        if self._pid is None:
+            (self._pid,) = struct.unpack("<Q", self._read(8, deadline))
+        return self._pid
+
+    def cancel(self) -> None:
+        """End the job, if it is still under way: nobody waits for its answer any more."""
+        try:
+            os.kill(self.pid(time.monotonic() + 1), signal.SIGKILL)  # what it started dies with it
+        except (EOFError, OSError):
+            pass
+        self.connection.close()
 
     def _read(self, size: int, deadline: float) -> bytes:
         data = b""
@@ -160,6 +176,7 @@ def _run(job: dict, fd: int) -> int:
     from course_kernels.lab.isolation import die_with_parent
 
     die_with_parent()
+    os.write(fd, struct.pack("<Q", os.getpid()))
     try:
         module, name = job["function"].split(":")
         answer = {"value": getattr(importlib.import_module(module), name)(**job["arguments"])}

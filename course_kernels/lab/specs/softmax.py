@@ -214,6 +214,8 @@ def tile_cases(rng: np.random.Generator, tile: int, infinity: bool = True) -> li
     # A sum of this many terms needs more than float16's 11 bits, and so does x − m.
     half = rng.uniform(0, 4, size=(1, odd(1))).astype(np.float16)
     half[:, -2] = 7
+    # Several short rows too: one sum alone may happen to be near a number of 11 bits.
+    halves = rng.uniform(0, 4, size=(4, short)).astype(np.float16)
     far = np.stack([np.full(short, -1e30), np.linspace(-1e4, 0, short), np.linspace(-40, 60, short)])
     holes = normal(2, odd(2))
     holes[0, :tile] = -INF
@@ -238,6 +240,7 @@ def tile_cases(rng: np.random.Generator, tile: int, infinity: bool = True) -> li
             "walk_gap", "long rows that do not follow each other directly in memory", normal(2, odd(1)), gap=7
         ),
         Case("half", "float16, many columns and one larger value near the end", half),
+        Case("halves", "float16, short rows", halves),
         Case("short", "short rows of random numbers", normal(2, short)),
         Case("negative", "a row whose values are all negative", normal(1, short, 1.0, -50.0)),
         Case("high", "a row of large values, where exp(x) overflows", normal(1, short, 2.0, 200.0)),

@@ -431,6 +431,7 @@ def install() -> None:
 
     _installed["run"] = interpreter.InterpretedFunction.run = run
     interpreter.ReduceOps.generic_reduce = _in_halves(interpreter.ReduceOps.generic_reduce)
+    interpreter._patch_lang_tensor = _scalars_as_numbers(interpreter._patch_lang_tensor)
 
 
 def intact() -> bool:
@@ -447,6 +448,16 @@ def _hook(original, hook):
         return hook(Meter.current, original, builder, *args)
 
     return hooked
+
+
+def _scalars_as_numbers(original):
+    """Let a scalar be a bound of range(): Triton 3.6 takes the int of an array of one; numpy 2.5 has none."""
+
+    def patch(tensor, scope):
+        original(tensor, scope)
+        scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.squeeze()))
+
+    return patch
 
 
 def _in_halves(original):

@@ -131,7 +131,6 @@ def run_cases(
     Returns a dict a case: "error" (or None), "refused", "outputs", and what the meter saw.
     """
     close_doors(path)
-    metering.install()  # before the learner's code: what it replaces then shows
     compiling.first_configuration()
     np.seterr(all="ignore")  # NaN and infinity are part of the cases
     try:

@@ -70,9 +70,15 @@ class LogSoftmax(SoftmaxExercise):
         return x - np.log(np.exp(x).sum(axis=1, keepdims=True))
 
     def tolerance(self, case, wanted):
+        if case.x.shape[1] == 1:  # 0 − log 1: there is nothing to round
+            return (np.zeros(wanted[0].shape),)
         # An error of d's last digits is as large wherever log d is added, also where the result is near 0.
         size = np.nan_to_num(np.abs(wanted[0]), posinf=0.0)
         return (EPSILON * (16 + 2 * distance(case.x) + size) + half_rounding(case, wanted[0]),)
+
+    def cases(self, rng):
+        # Rows near −1e7 before those at −1e30, where too many mistakes look alike.
+        return sorted(super().cases(rng), key=lambda case: case.kind in ("far", "marked"))
 
     def more_cases(self, rng, normal):
         odd = int(rng.choice([67, 83, 97, 113]))

@@ -10,6 +10,7 @@ that some host code computed is not a result.
 """
 
 import ctypes
+import inspect
 import math
 from dataclasses import dataclass, field
 
@@ -22,6 +23,7 @@ from triton.runtime import interpreter
 from course_kernels.lab.counting import ALLOCATIONS, FILLED
 
 FILLS = {"zero_", "fill_"}
+PROGRAMS = 1 << 40  # more than a launch can have
 MAX_FAULTS = 20  # out-of-bounds accesses kept; one is enough to explain, a few show the pattern
 
 
@@ -45,6 +47,7 @@ class Region:
     memory: np.ndarray  # bytes, the real thing
     shadow: np.ndarray  # bytes, the values that kernels see
     host: np.ndarray  # bytes, what is there while no kernel runs
+    writer: np.ndarray  # who stored each element last: launch and program as one number, or −1
     given: bool  # an input of the function, not an allocation of its own
     initialised: bool = True  # zeros and the like; False: poisoned until stored
 
@@ -133,6 +136,9 @@ class Meter:
         "nothing".
         widest_load: the most different columns of an input that one load took.
         unwritten: (kernel, program, elements) of loads from an allocation that nothing had stored to yet.
+        races: (kernel, program, the program that stored) of loads of what another program of the same launch
+            had stored: on a GPU it may not have, yet. After an atomic operation a program may know better.
+        bare: tensors loaded with masked lanes and no `other=`; such lanes hold NaN here, and anything on a GPU.
         programs: for each (input, row), the programs that loaded from it.
     """
 
@@ -146,6 +152,9 @@ class Meter:
         self.fills: set = set()
         self.widest_load = 0
         self.unwritten: list[tuple] = []
+        self.races: list[tuple] = []
+        self.bare: set[str] = set()
+        self.synchronised: set[int] = set()  # programs of this launch that have done an atomic operation
         self.programs: dict[tuple[str, int], set] = {}
         self.running = ""
 
@@ -183,7 +192,7 @@ class Meter:
         elements = np.zeros(span, dtype=bool)
         region = Region(
             name, tensor, elements, np.zeros(span, np.int32), np.zeros(span, np.int32),
-            memory, memory.copy(), memory.copy(), given,
+            memory, memory.copy(), memory.copy(), np.full(span, -1, np.int64), given,
         )  # fmt: skip
         if span:
             _strided(elements, tensor, region)[...] = True
@@ -218,6 +227,10 @@ class Meter:
         launch = Launch(function.__name__, numbers=numbers)
         self.launches.append(launch)
         self.running = launch.kernel
+        self.synchronised.clear()
+        if callable(grid):  # host code: it must not see the data
+            known = {name: value for name, value in names.items() if name in function.arg_names}
+            grid = grid(inspect.getcallargs(function.fn, **known))
         with _disable_current_modes():
             for value in names.values():
                 if isinstance(value, torch.Tensor) and value.numel() and self.region_of(value) is None:
@@ -247,12 +260,14 @@ class Meter:
             good = region.elements[element] & (offset[hit] % region.itemsize == 0)
             hit_lanes = lanes[hit]
             inside[hit_lanes[good]] = True
-            np.add.at(region.loads if operation == "load" else region.stores, element[good], 1)
-            if operation == "load" and good.any():
-                if region.given:
-                    self._note_load(region, element[good])
-                elif not region.initialised and len(self.unwritten) < MAX_FAULTS:
-                    self._note_unwritten(region, element[good])
+            element = element[good]
+            np.add.at(region.loads if operation == "load" else region.stores, element, 1)
+            if operation == "store":
+                region.writer[element] = self._program_number()
+            elif len(element) and region.given:
+                self._note_load(region, element)
+            elif len(element) and len(self.unwritten) + len(self.races) < MAX_FAULTS:
+                self._note_scratch_load(region, element)
         outside = lanes[~inside[lanes]]
         if len(outside) and len(self.faults) < MAX_FAULTS:
             self._note_fault(operation, flat[outside], alone=not inside[lanes].any())
@@ -272,11 +287,22 @@ class Meter:
                 (len(self.launches), interpreter.interpreter_builder.grid_idx)
             )
 
-    def _note_unwritten(self, region: Region, elements: np.ndarray) -> None:
-        count = int((region.stores[elements] == 0).sum())
-        if count:
-            program = tuple(int(i) for i in interpreter.interpreter_builder.grid_idx)
-            self.unwritten.append((self.running, program, count))
+    def _note_scratch_load(self, region: Region, elements: np.ndarray) -> None:
+        program = tuple(int(i) for i in interpreter.interpreter_builder.grid_idx)
+        never = int((region.stores[elements] == 0).sum())
+        if never and not region.initialised:
+            self.unwritten.append((self.running, program, never))
+        number, writers = self._program_number(), region.writer[elements]
+        of_this_launch = writers // PROGRAMS == number // PROGRAMS
+        others = writers[of_this_launch & (writers != number)]
+        if len(others) and number not in self.synchronised:
+            self.races.append((self.running, program, int(others[0] % PROGRAMS)))
+
+    def _program_number(self) -> int:
+        """The launch and the program under way as one number."""
+        x, y, z = interpreter.interpreter_builder.grid_idx
+        width, height, _ = interpreter.interpreter_builder.grid_dim
+        return len(self.launches) * PROGRAMS + int(x + width * (y + height * z))
 
     def _note_fault(self, operation: str, addresses: np.ndarray, alone: bool) -> None:
         address = int(addresses[0])
@@ -297,13 +323,23 @@ class Meter:
         element = pointers.get_element_ty()
         numpy_type = interpreter._get_np_dtype(element)
         floating = np.issubdtype(numpy_type, np.floating)
+        bare = floating and other is None and not active.all()
         if floating and not allowed.all() and self._from_input(pointers.data, active):
             if not active.all():
-                given = None if other is None else np.broadcast_to(other.data, active.shape)[~active]
-                self.fills.update([None] if given is None else _few(given))
+                self.fills.update(
+                    [None] if bare else _few(np.broadcast_to(other.data, active.shape)[~active])
+                )
             if self.tweaks.masked_lanes is not None:  # what lies outside counts as masked
                 other = _full(pointers.data.shape, self.tweaks.masked_lanes, numpy_type, element)
+        if bare:
+            self.bare.add(self._name_at(pointers.data, active))
+            other = other or _full(pointers.data.shape, math.nan, numpy_type, element)
         return original(builder, pointers, _mask(allowed), other, *rest)
+
+    def _name_at(self, addresses: np.ndarray, active: np.ndarray) -> str:
+        address = int(addresses.reshape(-1)[np.argmax(active.reshape(-1))])
+        inside = (r.name for r in self.regions if r.base <= address < r.base + r.span * r.itemsize)
+        return next(inside, "")
 
     def _from_input(self, addresses: np.ndarray, active: np.ndarray) -> bool:
         # A load whose lanes are all masked still points at something: go by the first lane then.
@@ -317,12 +353,14 @@ class Meter:
         return original(builder, pointers, value, _mask(allowed), *rest)
 
     def atomic(self, original, builder, kind, pointers, value, mask, *rest):
+        self.synchronised.add(self._program_number())
         active = np.broadcast_to(mask.data, pointers.data.shape)
         allowed = self.access("load", pointers.data, active)
         self.access("store", pointers.data, allowed)
         return original(builder, kind, pointers, value, _mask(allowed), *rest)
 
     def compare_and_swap(self, original, builder, pointers, *rest):
+        self.synchronised.add(self._program_number())
         active = np.ones(pointers.data.shape, dtype=bool)
         allowed = self.access("load", pointers.data, active)
         self.access("store", pointers.data, allowed)

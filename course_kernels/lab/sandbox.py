@@ -201,6 +201,8 @@ def _run_case(path: str, function, case: Case, tweaks, adapt) -> dict:
         "programs_a_row": max(map(len, meter.programs.values()), default=0),
         "programs_by_launch": _programs_by_launch(meter),
         "unwritten": meter.unwritten,
+        "races": meter.races,
+        "bare": sorted(meter.bare),
         "scratch_dtypes": _scratch_dtypes(meter, {output.get("region") for output in result["outputs"]}),
     }
     return result

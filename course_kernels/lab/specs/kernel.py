@@ -35,6 +35,13 @@ class KernelExercise(Exercise):
         """Fresh inputs, the plain ones first; each is there for a mistake."""
         raise NotImplementedError
 
+    def large_cases(self, rng: np.random.Generator) -> list[Case]:
+        """A wide row and a tall matrix, of sizes that no constant in a file can know.
+
+        They run after the others: what is wrong with small inputs is found without their seconds.
+        """
+        return []
+
     def expected(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
         """The right outputs for x (rows, columns), in float64."""
         raise NotImplementedError
@@ -78,14 +85,17 @@ class KernelExercise(Exercise):
     # The judgement
 
     def judge(self, session: Session) -> list[str]:
-        cases = self.cases(session.rng)
-        results = session.run(cases)
-        for case, result in zip(cases, results, strict=False):
-            self.check_run(session, case, result)
-            if (bad := self.wrong_rows(case, result)) is not None:
-                raise self.diagnose(session, case, result, bad, cases, results)
-        for case, result in zip(cases, results, strict=True):
-            self.check_cost(session, case, result)
+        cases, results = [], []
+        for make in (self.cases, self.large_cases):
+            fresh = make(session.rng)
+            outcomes = session.run(fresh) if fresh else []
+            cases, results = cases + fresh, results + outcomes
+            for case, result in zip(fresh, outcomes, strict=False):
+                self.check_run(session, case, result)
+                if (bad := self.wrong_rows(case, result)) is not None:
+                    raise self.diagnose(session, case, result, bad, cases, results)
+            for case, result in zip(fresh, outcomes, strict=True):
+                self.check_cost(session, case, result)
         self.check_more(session, cases, results)
         return self.earned(cases, results)
 
@@ -94,9 +104,11 @@ class KernelExercise(Exercise):
 
     def check_run(self, session: Session, case: Case, result: Result) -> None:
         """Raise a Finding unless the run was whole: outputs of the right kind, all written, all inside."""
-        if not result.message.get("refused") and result.error and not result.error["rule"]:
+        imported = result.message.get("at") != "import"
+        refused = result.message.get("refused")
+        if imported and not refused and result.error and not result.error["rule"]:
             self.shape_trouble(session, case, result)
-        check_error(result, case, self)
+        check_error(result, case if imported else None, self)
         at = f"The case: x is {case.shape} {dtype_name(case)}, {case.about}."
         if not result.intact:
             raise Finding(
@@ -113,7 +125,23 @@ class KernelExercise(Exercise):
                 f"{result.x_stores} elements of x were stored to.",
                 "Allocate the output with torch.empty_like(x) and store there.",
             )
+        self.check_races(case, result, at)
         self.check_outputs(case, result, at)
+
+    def check_races(self, case: Case, result: Result, at: str) -> None:
+        """Raise a Finding for a program that loads what another of the same launch stored."""
+        if not result.races:
+            return
+        kernel, program, other = result.races[0]
+        number = program[0] if not any(program[1:]) else tuple(program)
+        raise Finding(
+            "race",
+            f"Program {number} of {kernel} loads what another program of the same launch stored.",
+            at,
+            f"It was stored by program number {other}. The interpreter runs programs one after another; a GPU "
+            "runs them side by side, in any order, and the value may not be there yet.",
+            "Let a second launch read it: a launch begins when the one before it has ended.",
+        )
 
     def shape_trouble(self, session: Session, case: Case, result: Result) -> None:
         """Raise a Finding for an exception whose reason shows in the shapes."""
@@ -454,15 +482,28 @@ class KernelExercise(Exercise):
         lines.append(f"  x        {numbers(case.x[row][cut])}{columns}")
         for i in range(len(self.outputs)) if several else (index,):
             name = f"{self.outputs[i]} " if several else ""
-            lines.append(f"  expected {name}{numbers(np.atleast_1d(wanted[i][row])[cut])}")
-            lines.append(f"  got      {name}{numbers(np.atleast_1d(result.values(i)[row])[cut])}")
+            pair = [np.atleast_1d(v[row])[cut] for v in (wanted[i], result.values(i))]
+            expected, got = map(numbers, pair)
+            if expected == got and i == index:  # the difference is further back
+                texts = (", ".join(f"{v:.9g}" for v in one).replace("-", "−") for one in pair)
+                expected, got = (f"[{text}]" for text in texts)
+            lines.append(f"  expected {name}{expected}")
+            lines.append(f"  got      {name}{got}")
         return "\n".join(lines)
 
     # Cost
 
     def check_cost(self, session: Session, case: Case, result: Result) -> None:
-        """Raise a Finding for right values at too high a price."""
+        """Raise a Finding for right values at too high a price, or at none."""
         rows, columns = case.x.shape
+        unread = int((result.x_loads == 0).sum())
+        if unread and columns > 1:
+            raise Finding(
+                "input_unread",
+                f"No kernel loads {unread} of the {case.x.size} elements of x.",
+                f"The case: x is {case.shape} {dtype_name(case)}, {case.about}.",
+                next="Load x in the kernel, and compute there what depends on it.",
+            )
         loads, stores = self.allowed(rows, columns)
         at = f"The case: x is {case.shape} {dtype_name(case)}, {case.about}."
         size = case.x.dtype.itemsize
@@ -525,6 +566,17 @@ class KernelExercise(Exercise):
             f"store{_s(stores)} for each "
             f"element, {len(result.launches)} launch{'es' if len(result.launches) > 1 else ''}.",
         ]
+
+
+def large(rng: np.random.Generator, widths: tuple[int, int], rows: tuple[int, int] = (80, 160)) -> list[Case]:
+    """One wide row, its length drawn evenly on a logarithmic scale, and a tall matrix of three columns."""
+    columns = int(np.exp(rng.uniform(*np.log(widths)))) | 1
+    wide = (rng.normal(size=(1, columns)) * 3).astype(np.float32)
+    tall = (rng.normal(size=(int(rng.integers(*rows)), 3)) * 2).astype(np.float32)
+    return [
+        Case("wide", f"a row of {columns:,} columns", wide),
+        Case("tall", f"{len(tall)} rows of three columns", tall),
+    ]
 
 
 # Experiments of any such exercise: each gets the failing case and its result, and returns a Finding or None.

@@ -141,6 +141,9 @@ def judge(name: str, path: str, seed: int) -> Verdict:
             how += ", compiled for five GPUs"
             report |= answer
             compiling = None
+            missing = set(report["kernels"]) - {row["kernel"] for row in compiled}
+            if report["status"] == "pass" and missing:
+                report |= {"status": "fail", "mistake": "compile", "parts": _not_launched(missing)}
             if report["status"] == "pass" and not mode.interpreting() and report["runs_on_gpu"]:
                 ran = zygote.submit("compile", "course_kernels.lab.on_gpu:run_file", **job, seed=seed)
                 answer = ran.result(deadline - time.monotonic())
@@ -170,6 +173,14 @@ def judge(name: str, path: str, seed: int) -> Verdict:
         report["printed"],
         f"{how}, in {seconds:.1f} s." if how else "",
     )
+
+
+def _not_launched(kernels: set[str]) -> dict:
+    return {
+        "what": f"The kernel {sorted(kernels)[0]} ran in the interpreter, and another path was taken for the "
+        "real compiler.",
+        "next": "Launch the same kernels each time the function is called, whatever the mode.",
+    }
 
 
 def hint(name: str):

@@ -1,19 +1,22 @@
 """Judge a learner's file: run it on cases, compare with float64, and say what is wrong.
 
 This runs in a process forked for one check. The learner's code runs in children of this process
-(`Session.run`), so it can neither see the expected values nor change the verdict.
+(`Session.run`); the expected values are not there, and the verdict is made here. What such a child reports
+is the word of a process that the learner's code shares, so `doors` keeps it from the checker's objects.
 """
 
 import math
 import textwrap
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from course_kernels.lab import compiling, isolation, sandbox
+from course_kernels.lab import compiling, doors, isolation, sandbox
 from course_kernels.lab.meter import Tweaks
 from course_kernels.lab.sandbox import Case, decode, encode
+from course_kernels.lab.translations import Code, Meaning, echo, translate
 
 NOTHING = {"compiled": [], "error": ""}
 SECONDS = 15  # for one run of the learner's code over all cases; a right answer takes well under one
@@ -56,6 +59,7 @@ class Report:
     lesson: str = ""
     has_kernel: bool = False
     runs_on_gpu: bool = False
+    kernels: list = field(default_factory=list)
 
 
 class Result:
@@ -66,6 +70,8 @@ class Result:
         self.error = message["error"]
         if self.error and "outputs" not in message:
             return
+        if "launches" in message and not {"outputs", "x_loads", "faults", "races", "fills"} <= message.keys():
+            raise Finding("checker_changed", "The file changed how the check counts.", next=LEAVE_ALONE)
         for key, value in message.items():
             setattr(self, key, value)
         self.x_loads = decode(self.x_loads) if self.x_loads else np.zeros(0, np.int32)
@@ -84,6 +90,7 @@ class Session:
         self.path, self.entry, self.seconds, self.adapt = path, entry, seconds, adapt
         self.rng = np.random.default_rng(seed)
         self.printed = ""
+        self.kernels: set[str] = set()  # the names of those that were launched
 
     def run(self, cases: list[Case], tweaks: Tweaks | None = None) -> list[Result]:
         """Results for the cases, up to the first that raised. Raises a Finding if the process did not
@@ -94,7 +101,10 @@ class Session:
             lambda: sandbox.run_cases(self.path, self.entry, cases, tweaks, self.adapt), seconds=self.seconds
         )
         self.survived(outcome)
-        return [Result(message) for message in outcome.value]
+        results = [Result(message) for message in outcome.value]
+        for message in outcome.value:
+            self.kernels.update(launch["kernel"] for launch in message.get("launches", ()))
+        return results
 
     def call(self, function):
         """`function()` in a child under the limits; its JSON value. Raises a Finding if it did not
@@ -139,42 +149,10 @@ class Session:
 
 EXIT = ("exit", "Your code ended the Python process before it returned a result.")
 EXIT_ADVICE = "Remove exit(), quit() or os._exit() from the file."
+LEAVE_ALONE = "Leave Triton and the check as they are, and write the kernel."
 MEMORY = (
     "memory",
     f"Your code asked for more memory than a check allows ({isolation.MEMORY_BYTES >> 30} GB).",
-)
-# What Triton says, and what it means. Matched against the message of an exception.
-TRANSLATIONS = (
-    (
-        "power of 2",
-        "arange_not_power_of_two",
-        "tl.arange takes a length that is a power of two, and this one is not.",
-        "Round the number of columns up with triton.next_power_of_2 and mask the lanes past the row.",
-    ),
-    (
-        "exceeds triton maximum tensor numel",
-        "block_too_large",
-        "A block may hold at most 2**20 elements, and this one is larger.",
-        "Walk the row in tiles.",
-    ),
-    (
-        "`other` cannot be provided without `mask`",
-        "load_mask",
-        "tl.load has an other=, but no mask=: it would load past the end of the row.",
-        "Give tl.load the mask column < columns.",
-    ),
-    (
-        "Torch not compiled with CUDA",
-        "device_named",
-        "The file asks for the GPU by name, and the check runs on the CPU first.",
-        'Make tensors with device=x.device, or torch.empty_like(x), in place of device="cuda".',
-    ),
-    (
-        "Cannot call @triton.jit'd outside of the scope of a kernel",
-        "kernel_called",
-        "A kernel was called like a function.",
-        "Launch it over a grid: kernel[(programs,)](arguments).",
-    ),
 )
 
 
@@ -185,7 +163,7 @@ def compile_exercise(name: str, path: str) -> dict:
     exercise = specs.get(name)
     calls = list(exercise.compile_calls)
     report = compiling.compile_file(path, exercise.entry, calls, exercise.adapt_name) if calls else NOTHING
-    finding = compile_findings(report)
+    finding = compile_findings(report, Path(path).read_text(encoding="utf-8", errors="replace"))
     if finding is None:
         return {"status": "pass", "mistake": None, "parts": {}, "compiled": report["compiled"]}
     return {"status": "fail", "mistake": finding.mistake, "parts": finding.parts(), "compiled": []}
@@ -195,6 +173,7 @@ def judge_file(name: str, path: str, seed: int, seconds: float = SECONDS) -> dic
     """A job for the interpreting server: judge the file as an answer to the exercise; see `Report`."""
     from course_kernels.lab import specs, stubs
 
+    warnings.simplefilter("ignore")  # numpy's and Triton's would stand among what the learner printed
     exercise = specs.get(name)
     session = Session(path, exercise.entry, seed, seconds, exercise.adapt)
     try:
@@ -206,8 +185,16 @@ def judge_file(name: str, path: str, seed: int, seconds: float = SECONDS) -> dic
                 status="todo",
             )
         if stubs.is_stub(name, Path(path).read_text(encoding="utf-8", errors="replace")):
-            raise Finding("todo", f"{name} is not done yet.", next=exercise.brief, status="todo")
+            what = "The file is the stub still, as it was handed out."
+            raise Finding("todo", what, next=exercise.brief, status="todo")
         earned = exercise.judge(session)
+        if found := doors.out_of_place(Path(path).read_bytes()):
+            raise Finding(
+                "out_of_place",
+                f"The values are right, but the file uses `{found[1]}` (line {found[0]}), which reaches "
+                "around the check and which no exercise needs.",
+                next="Leave it out, and check again.",
+            )
     except Finding as finding:
         report = Report(finding.status, finding.mistake, finding.parts(), printed=session.printed)
         report.mistake = None if finding.status == "todo" else finding.mistake
@@ -221,6 +208,7 @@ def judge_file(name: str, path: str, seed: int, seconds: float = SECONDS) -> dic
             lesson=exercise.lesson,
             has_kernel=bool(exercise.compile_calls),
             runs_on_gpu=bool(exercise.gpu_shapes),
+            kernels=[] if exercise.adapt else sorted(session.kernels),  # a harness's are not the learner's
         )
     )
 
@@ -255,31 +243,54 @@ def check_error(result: Result, case: Case | None, exercise) -> None:
         )
     if not error:
         return
-    line = f"line {error['line']}: `{error['source']}`" if error["line"] else "outside your file"
+    place = at_line(error["line"], error["source"])
     if error["rule"]:
         rule, *rest = error["rule"]
         raise Finding(*_rule(rule, rest, exercise))
-    if error["type"] == "NotImplementedError":
-        raise Finding("todo", f"Not done yet: {error['text']}", f"At {line}.", status="todo")
+    if error["type"] == "NotImplementedError" and "not supported in triton" not in error["text"]:
+        todo = textwrap.shorten(error["text"], 300)
+        what = f"Still to do: {todo}." if todo else "Something is still to do."
+        raise Finding("todo", what.replace("..", "."), place, status="todo")
     if error["type"] in ("SyntaxError", "IndentationError", "TabError"):
-        raise Finding(
-            "syntax_error", f"Python cannot read the file: {error['text']}.", f"At {line}.", status="error"
-        )
+        raise Finding("syntax_error", f"Python cannot read the file: {error['text']}.", place, status="error")
     if error["type"] == "SystemExit":
-        raise Finding(*EXIT, f"At {line}. {where}".strip(), next=EXIT_ADVICE, status="error")
+        raise Finding(*EXIT, f"{place} {where}".strip(), next=EXIT_ADVICE, status="error")
     if error["type"] == "MemoryError" or "can't allocate memory" in error["text"]:
-        raise Finding(*MEMORY, case=f"At {line}. {where}".strip(), status="error")
-    for phrase, mistake, what, advice in (*exercise.translations, *TRANSLATIONS):
+        raise Finding(*MEMORY, case=f"{place} {where}".strip(), status="error")
+    for phrase, mistake, what, advice in exercise.translations:
         if phrase in error["text"]:
-            raise Finding(mistake, what, f"At {line}. {where}".strip(), next=advice, status="error")
-    text = textwrap.shorten(error["text"], 300) or "no message"
+            raise Finding(mistake, what, f"{place} {where}".strip(), next=advice, status="error")
+    said = f"{error['type']}: {textwrap.shorten(error['text'], 300) or 'no message'}"
+    meaning = translate(f"{error['type']}: {error['text']}", error["line"], error.get("file", ""))
+    if meaning is not None:
+        raise Finding(
+            meaning.mistake,
+            meaning.what,
+            f"{mend(meaning, error['line'], place, error.get('file', ''))} {where}".strip(),
+            f"Python says: {textwrap.shorten(said, 160)}",
+            meaning.next,
+            "error",
+        )
     raise Finding(
         "exception",
-        f"Your code raised {error['type']}: {text}",
-        f"At {line}. {where}".strip(),
-        next="Mend that line and check again.",
+        f"Your code raised {said}",
+        f"{place} {where}".strip(),
+        next="Mend that line and check again." if error["line"] else "",
         status="error",
     )
+
+
+def at_line(line: int | None, source: str) -> str:
+    """Where it was raised, as a sentence."""
+    return f"At line {line}: `{source}`." if line else "It was raised outside your file."
+
+
+def mend(meaning: Meaning, line: int | None, place: str, text: str) -> str:
+    """Where it was raised, and which line to mend, if that is another one."""
+    if not meaning.line or meaning.line == line:
+        return place
+    other = f"The line to mend is line {meaning.line}: `{echo(Code(text).line(meaning.line))}`."
+    return f"{other} It showed at line {line}." if line else other
 
 
 def _rule(rule: str, rest: list, exercise) -> tuple:
@@ -293,6 +304,14 @@ def _rule(rule: str, rest: list, exercise) -> tuple:
             "",
             f"Keep the name and the arguments of the stub: {exercise.brief}",
             "error",
+        )
+    if rule == "outside_world":
+        return (
+            "outside_world",
+            f"The file {rest[0]}; an exercise computes, and needs neither files nor other programs.",
+            "",
+            "",
+            "Leave that out, and check again.",
         )
     if rule == "library_softmax":
         return (
@@ -331,10 +350,19 @@ def _number(value) -> str:
     return f"{value:.5g}".replace("-", "−")
 
 
-def compile_findings(report: dict) -> Finding | None:
-    """What the real compiler has against a kernel that the interpreter ran; None if nothing."""
+def compile_findings(report: dict, text: str = "") -> Finding | None:
+    """What the real compiler has against a kernel that the interpreter ran; None if nothing.
+
+    text: the learner's file.
+    """
     failed = [c for c in report["compiled"] if c["error"]]
     if not failed:
+        if not report["compiled"] and not report["error"] and report is not NOTHING:
+            return Finding(
+                "compile",
+                "The kernel ran in the interpreter, and nothing was launched for the real compiler.",
+                next="Launch the same kernel each time the function is called, whatever the mode.",
+            )
         if report["error"]:
             return Finding(
                 "compile",
@@ -346,16 +374,28 @@ def compile_findings(report: dict) -> Finding | None:
     first = failed[0]
     every = len({c["architecture"] for c in failed}) == len(compiling.ARCHITECTURES)
     target = "a GPU" if every else f"a {first['gpu']} (compute capability {first['architecture'] / 10})"
-    place = f"Line {first['line']}: `{first['source']}`." if first["line"] else ""
+    place = f"At `{echo(first['source'])}`." if first["source"] else ""
+    if first["line"]:
+        place = at_line(first["line"], echo(first["source"]))
+    said = f"The compiler says: {first['error']}"
+    meaning = translate(first["error"], first["line"], text)
+    if meaning is not None:
+        return Finding(
+            meaning.mistake,
+            meaning.what,
+            mend(meaning, first["line"], place, text),
+            f"The interpreter lets it pass, and the kernel does not compile for {target}. "
+            f"{textwrap.shorten(said, 200)}",
+            meaning.next,
+        )
     return Finding(
         "compile",
         f"The kernel {first['kernel']} gives the right values in the interpreter, but does not compile for "
         f"{target}.",
-        place or (f"At `{first['source']}`." if first["source"] else ""),
-        f"The compiler says: {first['error']}",
+        place,
+        said,
         "The interpreter is Python and forgives what a GPU cannot do: numpy calls, an `if` on a whole tile, "
-        "a loop "
-        "variable that changes its type.",
+        "a loop variable that changes its type.",
     )
 
 

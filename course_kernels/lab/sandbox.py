@@ -16,19 +16,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
-import triton.language as tl
 
 from course_kernels.lab import compiling
 from course_kernels.lab import meter as metering
-from course_kernels.lab.files import root
+from course_kernels.lab.doors import Refused, close_doors
+from course_kernels.lab.translations import echo, printable
 
-HIDDEN_PACKAGES = ("course_kernels", "solutions")
-SOFTMAX_HOMES = (tl, tl.standard)
 note = mmap.mmap(-1, 256)  # shared with the parent: which case is under way, should the worker die
-
-
-class Refused(RuntimeError):
-    """The learner's code did something that the exercise rules out; the first argument names the mistake."""
 
 
 @dataclass(eq=False)
@@ -84,41 +78,10 @@ def load_module(path: str):
     module = types.ModuleType("exercise")
     module.__file__ = path
     sys.modules["exercise"] = module
-    text = Path(path).read_text(encoding="utf-8")
+    text = Path(path).read_bytes()  # Python reads the marks at a file's start, as it does in an import
     # Without Python's bytecode cache: the file may change within a second.
     exec(compile(text, path, "exec"), module.__dict__)
     return module
-
-
-def close_doors(path: str) -> None:
-    """Keep the finished kernels and the solutions out of the learner's reach, in this process."""
-    sys.dont_write_bytecode = True
-    for name in [m for m in sys.modules if m.split(".")[0] in HIDDEN_PACKAGES]:
-        del sys.modules[name]
-    sys.meta_path.insert(0, _NoAnswers())
-    own, base = os.path.realpath(path), root()
-    closed = (str(base / "solutions") + os.sep, str(base / "course_kernels") + os.sep)
-    lab = str(base / "course_kernels" / "lab") + os.sep
-
-    def watch(event, arguments):
-        if event == "open" and isinstance(arguments[0], (str, bytes)):
-            target = os.path.realpath(os.fsdecode(arguments[0]))
-            if target.startswith(closed) and target != own and not target.startswith(lab):
-                raise Refused("answer_opened", os.path.relpath(target, base))
-
-    sys.addaudithook(watch)
-    for home in SOFTMAX_HOMES:
-        home.softmax = _no_softmax
-
-
-class _NoAnswers:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in HIDDEN_PACKAGES:
-            raise Refused("answer_opened", name)
-
-
-def _no_softmax(*args, **kwargs):
-    raise Refused("library_softmax", "tl.softmax")
 
 
 def run_cases(
@@ -242,24 +205,42 @@ def _output(meter, value) -> dict:
 
 
 def describe(error: BaseException, path: str) -> dict:
-    """An exception as the learner should see it: its type, its message, and the line of their own file."""
-    while type(error).__name__ == "InterpreterError" and error.__cause__ is not None:
-        error = error.__cause__  # the interpreter wraps what the kernel raised
+    """An exception as the learner should see it: its type, its message, the line of their own file, and that
+    file's text.
+    """
+    chain = [error]  # from the outside in: the interpreter wraps what a kernel raised, a call at a time
+    while chain[-1] is not None and type(chain[-1]).__name__ == "InterpreterError":
+        chain.append(chain[-1].__cause__ or chain[-1].__context__)
+    chain = [link for link in chain if link is not None]
+    error = chain[-1]
     rule = error
     while rule is not None and not isinstance(rule, (Refused, metering.TorchWork)):
         rule = rule.__cause__ or rule.__context__
-    message = {"type": type(error).__name__, "text": str(error), "line": None, "source": "", "rule": None}
+    message = {"type": type(error).__name__, "text": _text(error), "line": None, "source": "", "rule": None}
     if isinstance(rule, Refused):
         message["rule"] = list(rule.args)
-    lines = Path(path).read_text(errors="replace").splitlines()
+    message["file"] = Path(path).read_text(errors="replace") if os.path.exists(path) else ""
+    lines = message["file"].splitlines()
     if isinstance(error, SyntaxError) and error.filename == path:
-        message |= {"line": error.lineno, "text": error.msg}
-    else:
-        frames = traceback.extract_tb(error.__traceback__)
-        own = [
-            f.lineno for f in frames if os.path.realpath(f.filename) == os.path.realpath(path) and f.lineno
-        ]
-        message["line"] = own[-1] if own else None
+        message |= {"line": error.lineno, "text": printable(error.msg)}
+    else:  # the innermost frame that is the learner's; an inner link may have none
+        message["line"] = next(filter(None, (_own_line(link, path) for link in reversed(chain))), None)
     if message["line"] and message["line"] <= len(lines):
-        message["source"] = lines[message["line"] - 1].strip()
+        message["source"] = echo(lines[message["line"] - 1])
     return message
+
+
+def _own_line(error: BaseException, path: str) -> int | None:
+    """The last line of the learner's file in an exception's traceback."""
+    own = os.path.realpath(path)
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if frame.lineno and os.path.realpath(frame.filename) == own:
+            return frame.lineno
+    return None
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return printable(str(error))
+    except BaseException:  # a learner's own exception may fail at this too
+        return "its text could not be read"

@@ -6,6 +6,7 @@ is the word of a process that the learner's code shares, so `doors` keeps it fro
 """
 
 import math
+import re
 import textwrap
 import warnings
 from dataclasses import dataclass, field
@@ -260,7 +261,8 @@ def check_error(result: Result, case: Case | None, exercise) -> None:
     for phrase, mistake, what, advice in exercise.translations:
         if phrase in error["text"]:
             raise Finding(mistake, what, f"{place} {where}".strip(), next=advice, status="error")
-    said = f"{error['type']}: {textwrap.shorten(error['text'], 300) or 'no message'}"
+    plain = re.sub(r"\[[^\[\]]{60,}(\]|$)", "[…]", error["text"])  # a tile's numbers tell nothing here
+    said = f"{error['type']}: {textwrap.shorten(plain, 300) or 'no message'}"
     meaning = translate(f"{error['type']}: {error['text']}", error["line"], error.get("file", ""))
     if meaning is not None:
         raise Finding(

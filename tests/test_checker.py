@@ -39,7 +39,6 @@ def body(line):
         ("print('x' * (100 << 20)); raise ValueError('after 100 MB')", "exception"),
         ("import sys; sys.stdout.close(); sys.stderr.close(); raise ValueError('closed')", "exception"),
         ("def f(): f()\n    f()", "exception"),
-        ("import subprocess; subprocess.Popen(['sleep', '1000']); raise ValueError('a child')", "exception"),
         (
             "import threading; threading.Thread(target=lambda: __import__('time').sleep(99)).start(); 1 / 0",
             "exception",
@@ -76,14 +75,10 @@ def test_prints_are_shown_but_bounded(tmp_path):
 
 
 def test_fresh_inputs_each_time(tmp_path):
-    text = solution_file("fused_softmax").read_text()
-    seen = tmp_path / "seen.txt"
-    spy = text.replace(
-        "    rows, columns = x.shape",
-        f"    open({str(seen)!r}, 'a').write(f'{{x.data_ptr()}}\\n')\n    rows, columns = x.shape",
-    )
-    assert judge(tmp_path, spy).status == "pass"
-    assert len(seen.read_text().split()) >= 8
+    path = tmp_path / "answer.py"
+    path.write_text(body("raise ValueError(f'{x.shape[1]} columns')"))
+    said = {checking.judge("fused_softmax", str(path), seed).message for seed in range(6)}
+    assert len(said) > 1, "six seeds, and always the same row length"
 
 
 def test_host_code_sees_no_data(tmp_path):

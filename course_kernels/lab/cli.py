@@ -12,6 +12,8 @@ MISUSED = 2
 
 
 def main(arguments: list[str] | None = None) -> int:
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="replace")  # a terminal that cannot show −∞ gets a question mark
     parser = _parser()
     options, rest = parser.parse_known_args(arguments)
     if rest and options.command != "bench":
@@ -66,7 +68,7 @@ def _check(options, rest) -> int:
     from course_kernels.lab.checking import check
 
     verdict = check(options.name, options.file, options.seed)
-    print(json.dumps(verdict.json(), ensure_ascii=False) if options.json else verdict.plain())
+    print(json.dumps(verdict.json()) if options.json else verdict.plain())
     return 0 if verdict.status == "pass" else 1
 
 
@@ -79,7 +81,7 @@ def _list(options, rest) -> int:
             | learner.of(name)
             for name in specs.names()
         ]
-        print(json.dumps(rows, ensure_ascii=False))
+        print(json.dumps(rows))
     else:
         print(learner.progress().plain())
     return 0
@@ -124,7 +126,7 @@ def _grade(options, rest) -> int:
         Path(options.junit).write_text(junit(verdicts), encoding="utf-8")
     if options.json:
         everything = {"passed": passed, "total": len(verdicts), "exercises": [v.json() for v in verdicts]}
-        print(json.dumps(everything, ensure_ascii=False))
+        print(json.dumps(everything))
     else:
         print(f"{passed} of {len(verdicts)} passed")
     return 0 if passed == len(verdicts) else 1
@@ -151,7 +153,7 @@ def _doctor(options, rest) -> int:
 
     findings = examine()
     if options.json:
-        print(json.dumps(findings, ensure_ascii=False))
+        print(json.dumps(findings))
     else:
         for f in findings:
             print(f"{'ok ' if f['ok'] else 'BAD'} {f['what']}: {f['found']}")

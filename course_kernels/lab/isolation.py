@@ -11,12 +11,15 @@ import os
 import resource
 import selectors
 import signal
+import struct
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 KEPT_OUTPUT = 4000  # characters of the child's prints that are kept
+FILE_BYTES = 256 << 20  # the largest file it may write
 MEMORY_BYTES = 4 << 30  # on top of what the parent has mapped
 
 
@@ -38,8 +41,12 @@ class Outcome:
 
 
 def isolate(function: Callable[[], object], *, seconds: float, memory_bytes: int = MEMORY_BYTES) -> Outcome:
-    """Fork, call `function()` in the child under the limits, and return its JSON-able value as an Outcome."""
+    """Fork, call `function()` in the child under the limits, and return its JSON-able value as an Outcome.
+
+    For a process without children of its own: whatever runs below it at the end is killed.
+    """
     started = time.monotonic()
+    ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER: what a child leaves behind becomes ours, to end
     result_read, result_write = os.pipe()
     print_read, print_write = os.pipe()
     sys.stdout.flush()
@@ -59,6 +66,7 @@ def isolate(function: Callable[[], object], *, seconds: float, memory_bytes: int
         return _collect(pid, result_read, print_read, started, seconds)
     finally:
         _kill_group(pid)
+        _end_descendants()
         os.close(result_read)
         os.close(print_read)
 
@@ -74,6 +82,7 @@ def _become_child(print_write: int, memory_bytes: int) -> None:
     mapped = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (mapped + memory_bytes, mapped + memory_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
 
 
 def die_with_parent() -> None:
@@ -99,6 +108,7 @@ def _send(fd: int, message: dict) -> None:
     except (OSError, ValueError):  # the learner may have closed them
         pass
     data = json.dumps(message).encode()
+    data = struct.pack("<Q", len(data)) + data  # with its length: a child of its own may keep the pipe open
     while data:
         data = data[os.write(fd, data) :]
 
@@ -109,13 +119,12 @@ def _collect(pid: int, result_fd: int, print_fd: int, started: float, seconds: f
     with selectors.DefaultSelector() as selector:
         selector.register(result_fd, selectors.EVENT_READ)
         selector.register(print_fd, selectors.EVENT_READ)
-        # The result's end is the end: a grandchild may hold the prints open for ever.
-        while result_fd in selector.get_map():
+        # The result's end is the end: a grandchild may hold both pipes open for ever.
+        while result_fd in selector.get_map() and not _whole(parts[result_fd]):
             left = started + seconds - time.monotonic()
             ready = selector.select(left) if left > 0 else []
             if not ready:
                 _kill_group(pid)
-                os.waitpid(pid, 0)
                 return Outcome("timeout", printed=_text(parts[print_fd]), seconds=time.monotonic() - started)
             for key, _ in ready:
                 data = os.read(key.fd, 1 << 16)
@@ -130,10 +139,12 @@ def _collect(pid: int, result_fd: int, print_fd: int, started: float, seconds: f
                 parts[print_fd].append(os.read(print_fd, KEPT_OUTPUT))
             except BlockingIOError:
                 pass
+    if _whole(parts[result_fd]):
+        _kill_group(pid)
     _, status = os.waitpid(pid, 0)
     outcome = Outcome("exit", printed=_text(parts[print_fd]), seconds=time.monotonic() - started)
     try:
-        message = json.loads(b"".join(parts[result_fd]))
+        message = json.loads(b"".join(parts[result_fd])[8:])
         outcome.kind, outcome.value, outcome.code = (
             message["kind"],
             message.get("value"),
@@ -147,8 +158,33 @@ def _collect(pid: int, result_fd: int, print_fd: int, started: float, seconds: f
     return outcome
 
 
+def _whole(parts: list[bytes]) -> bool:
+    """True once a message and its length are there."""
+    data = b"".join(parts[:1]) if len(parts) < 2 else b"".join(parts)
+    return len(data) >= 8 and len(data) - 8 >= struct.unpack("<Q", data[:8])[0]
+
+
 def _text(parts: list[bytes]) -> str:
     return b"".join(parts).decode(errors="replace")[:KEPT_OUTPUT]
+
+
+def _end_descendants() -> None:
+    """Kill and reap every child of this process, and their children as they become ours."""
+    for _ in range(100):
+        try:
+            children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+        except OSError:  # a kernel without this file
+            children = []
+        for child in children:
+            try:
+                os.kill(int(child), signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        try:
+            while os.waitpid(-1, 0 if children else os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
 
 
 def _kill_group(pid: int) -> None:

@@ -20,7 +20,7 @@ def read() -> dict:
         return {str(name): _state(state) for name, state in data["exercises"].items()}
     except FileNotFoundError:
         return {}
-    except (ValueError, KeyError, TypeError, AttributeError, UnicodeDecodeError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
         aside = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
         path.rename(aside)
         return {}

@@ -138,7 +138,7 @@ class Meter:
         unwritten: (kernel, program, elements) of loads from an allocation that nothing had stored to yet.
         races: (kernel, program, the program that stored) of loads of what another program of the same launch
             had stored: on a GPU it may not have, yet. After an atomic operation a program may know better.
-        bare: tensors loaded with masked lanes and no `other=`; such lanes hold NaN here, and anything on a GPU.
+        bare: tensors loaded with masked lanes and no `other=`; such lanes hold NaN here, anything on a GPU.
         programs: for each (input, row), the programs that loaded from it.
     """
 

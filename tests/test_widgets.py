@@ -53,7 +53,7 @@ def test_each_has_a_widget_and_a_static_twin(name):
     assert "<img alt=" in bundle["text/html"] and "<table" in bundle["text/html"]
     assert "[picture: " in bundle["text/plain"]
     alt = svg_of(made).get("aria-label")
-    assert alt in bundle["text/plain"] and len(bundle["text/html"]) < 40_000
+    assert alt in bundle["text/plain"] and len(bundle["text/html"]) < 60_000
     assert (
         "http://" not in re.sub(r"http://www.w3.org/\S*", "", made._picture.value)
         and "https://" not in bundle["text/html"]

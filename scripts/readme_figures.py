@@ -1,13 +1,18 @@
-"""Write the README's table of figures from the newest recorded run; a test holds the two together.
+"""Write the README's table of figures and its picture from the newest recorded run; a test holds the table
+and the run together.
 
 python scripts/readme_figures.py
 """
 
 from pathlib import Path
 
+from course_kernels.lab import figures
+from course_kernels.lab.drawing import CARD
 from course_kernels.lab.results import recorded
 
 README = Path(__file__).resolve().parent.parent / "README.md"
+PICTURE = README.parent / "docs" / "images" / "bandwidth.svg"
+DRAWN = ("copy", "softmax", "liger", "compile", "torch", "eager")
 START, END = "<!-- figures: written by scripts/readme_figures.py -->\n", "<!-- end of figures -->"
 WIDTHS = (256, 1024, 4096, 16384, 65536, 262144, 1048576)
 TITLES = {
@@ -46,5 +51,16 @@ def with_figures(readme: str) -> str:
     return before + START + table() + END + after
 
 
+def picture() -> str:
+    """The curves as SVG, on a ground of their own, so that they read in a dark theme too."""
+    results = recorded()
+    records = [r for r in results if r.columns & (r.columns - 1) == 0]
+    drawn = [kernel for kernel in DRAWN if kernel in results.kernels]
+    svg = figures.bandwidth_curve(records, drawn, results.source).svg
+    end = svg.index(">", svg.index("<svg")) + 1
+    return svg[:end] + f'<rect width="100%" height="100%" rx="6" fill="{CARD}"/>' + svg[end:]
+
+
 if __name__ == "__main__":
+    PICTURE.write_text(picture(), encoding="utf-8")
     README.write_text(with_figures(README.read_text(encoding="utf-8")), encoding="utf-8")

@@ -14,6 +14,7 @@ from pathlib import Path
 from course_kernels.lab import learner, mode, specs, zygote
 from course_kernels.lab.files import exercise_file
 from course_kernels.lab.picture import Display, Table
+from course_kernels.lab.translations import printable, prints_in_kernel
 
 STATUS_WORDS = {"pass": "Passed", "fail": "Not yet", "todo": "Not done yet", "error": "It did not run"}
 STATUS_COLORS = {"pass": "#009E73", "fail": "#D55E00", "todo": "#767676", "error": "#CC3311"}
@@ -25,7 +26,8 @@ class Verdict(Display):
     """What a check found.
 
     status: "pass", "fail", "todo" or "error". mistake: the mistake's name, or None. message: the whole text.
-    seconds: how long the check took. parts: the message in its parts: what, case, why, next.
+    seconds: how long the check took. parts: the message in its parts: what, case, why, next. remark: what is
+    worth knowing about an answer that passes.
     """
 
     exercise: str
@@ -39,6 +41,7 @@ class Verdict(Display):
     lesson: str = ""
     printed: str = ""
     how: str = ""
+    remark: str = ""
 
     def json(self) -> dict:
         """The contract of `check --json`."""
@@ -54,8 +57,10 @@ class Verdict(Display):
         lines = [f"{self.exercise}: {STATUS_WORDS[self.status].lower()}", self.message]
         if self.compiled:
             lines.append(self.table().plain())
-        if self.printed and self.status != "pass":
-            lines.append(f"Your code printed:\n{self.printed[:800].rstrip()}")
+        if self.printed.strip():
+            lines.append(f"Your code printed:\n{printable(self.printed[:800]).rstrip()}")
+        if self.remark:
+            lines.append(self.remark)
         if self.lesson:
             lines.append(self.lesson)
         lines.append(self.how)
@@ -81,9 +86,11 @@ class Verdict(Display):
         body += [f'<p style="margin:6px 0;max-width:75ch">{escape(line)}</p>' for line in self.earned]
         if self.compiled:
             body.append(self.table().html())
-        if self.printed and self.status != "pass":
-            printed = escape(self.printed[:800])
+        if self.printed.strip():
+            printed = escape(printable(self.printed[:800]))
             body.append(f"<details><summary>What your code printed</summary><pre>{printed}</pre></details>")
+        if self.remark:
+            body.append(f'<p style="margin:6px 0;max-width:75ch">{escape(self.remark)}</p>')
         if self.lesson:
             body.append(f'<p style="margin:8px 0;max-width:75ch">{escape(self.lesson)}</p>')
         body.append(f'<p style="margin:6px 0;opacity:0.75;font-size:90%">{escape(self.how)}</p>')
@@ -172,6 +179,18 @@ def judge(name: str, path: str, seed: int) -> Verdict:
         report["lesson"] if passed else "",
         report["printed"],
         f"{how}, in {seconds:.1f} s." if how else "",
+        remark_on_prints(path) if passed else "",
+    )
+
+
+def remark_on_prints(path: str) -> str:
+    """A sentence about a print in a kernel, if the file has one."""
+    line = prints_in_kernel(Path(path).read_text(encoding="utf-8", errors="replace"))
+    if line is None:
+        return ""
+    return (
+        f"The kernel prints (line {line}). On a GPU a print costs registers and time, in every program: take "
+        "it out when you have seen enough."
     )
 
 

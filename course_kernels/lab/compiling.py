@@ -265,7 +265,8 @@ def warm_up() -> None:
     from course_kernels.lab import harness
 
     # A cache of its own: were this kernel found in the learner's, LLVM would not be set up.
-    cache = tempfile.TemporaryDirectory(prefix="course-lab-")
+    # Compilations under way may still write there when the server ends: no error of anyone's.
+    cache = tempfile.TemporaryDirectory(prefix="course-lab-", ignore_cleanup_errors=True)
     atexit.register(cache.cleanup)
     os.environ["TRITON_CACHE_DIR"] = cache.name
     with Recorder() as recorder:

@@ -198,6 +198,7 @@ def judge_file(name: str, path: str, seed: int, seconds: float = SECONDS) -> dic
             )
     except Finding as finding:
         report = Report(finding.status, finding.mistake, finding.parts(), printed=session.printed)
+        report.how = "" if finding.status == "todo" else exercise.how
         report.mistake = None if finding.status == "todo" else finding.mistake
         return vars(report)
     return vars(
@@ -383,7 +384,7 @@ def compile_findings(report: dict, text: str = "") -> Finding | None:
     meaning = translate(first["error"], first["line"], text)
     if meaning is not None:
         return Finding(
-            meaning.mistake,
+            "compile",
             meaning.what,
             mend(meaning, first["line"], place, text),
             f"The interpreter lets it pass, and the kernel does not compile for {target}. "

@@ -79,10 +79,13 @@ class Prediction(Display):
 
 
 class Comparison(Display):
-    """A guess beside a measurement. ratio is measured over guess, None where there is none."""
+    """A guess beside a measurement. ratio is measured over guess, None where there is none.
 
-    def __init__(self, prediction: Prediction | None, key: str, measured, note: str):
-        self.prediction, self.key, self.note = prediction, str(key), str(note)
+    how: "measured", "counted", "computed" or "published", as it stands over the figure.
+    """
+
+    def __init__(self, prediction: Prediction | None, key: str, measured, note: str, how: str = "measured"):
+        self.prediction, self.key, self.note, self.how = prediction, str(key), str(note), str(how)
         self.guess = prediction.guess if prediction else None
         self.unit = prediction.unit if prediction else ""
         number = as_number(measured)
@@ -113,14 +116,18 @@ class Comparison(Display):
             return f"Within {math.ceil((factor - 1) * 100 - 1e-9)}% of the prediction."
         if factor < 2:
             side = "above" if self.ratio > 1 else "below"
-            return f"The measurement is {abs(self.ratio - 1):.0%} {side} the prediction."
+            return f"{self._figure} is {abs(self.ratio - 1):.0%} {side} the prediction."
         if self.ratio > 1:
-            return f"The measurement is {factor:.3g} times the prediction."
-        return f"The prediction was {factor:.3g} times the measurement."
+            return f"{self._figure} is {factor:.3g} times the prediction."
+        return f"The prediction was {factor:.3g} times {self._figure[0].lower()}{self._figure[1:]}."
+
+    @property
+    def _figure(self) -> str:
+        return "The measurement" if self.how == "measured" else f"The {self.how} figure"
 
     def _table(self) -> Table:
         unit = f", {self.unit}" if self.unit else ""
-        headers = [f"your prediction{unit}", f"measured{unit}", "measured ÷ predicted"]
+        headers = [f"your prediction{unit}", f"{self.how}{unit}", f"{self.how} ÷ predicted"]
         guess = "none" if self.guess is None else self.guess
         ratio = None if self.ratio is None else f"{self.ratio:.3g}"
         caption = self.prediction.question if self.prediction else ""
@@ -151,9 +158,12 @@ def predict(key, question, guess=None, unit="", choices=None) -> Prediction:
     return prediction
 
 
-def compare(key, measured, note="") -> Comparison:
-    """The prediction kept under key beside what was measured, with their ratio. A missing one is said."""
-    return Comparison(_predictions.get(str(key)), str(key), measured, note)
+def compare(key, measured, note="", how="measured") -> Comparison:
+    """The prediction kept under key beside what was measured, with their ratio. A missing one is said.
+
+    how the figure was got: "measured", "counted", "computed", "published" or "compiled".
+    """
+    return Comparison(_predictions.get(str(key)), str(key), measured, note, how)
 
 
 def as_number(value) -> int | float | None:

@@ -144,8 +144,8 @@ def echo(source: str) -> str:
 
 
 def printable(text: str) -> str:
-    """The text without control characters, newline and tab excepted."""
-    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", "", text)
+    """The text without terminal colours and control characters, newline and tab excepted."""
+    return re.sub(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]", "", text)
 
 
 def translate(text: str, line: int | None, file_text: str) -> Meaning | None:
@@ -350,7 +350,7 @@ def undefined(name: str, raised: Raised) -> tuple[str, str]:
         return what, 'For infinity write float("inf"), or -float("inf"): it needs no import.'
     if name in LIBRARIES or name in ("triton", "tl"):
         if raised.in_kernel and name in LIBRARIES:
-            return what, f"A kernel needs no {LIBRARIES[name]}: triton.language, tl, has what works on tiles."
+            return what, f"A kernel needs no {LIBRARIES[name]}: tl, triton.language, has what works on tiles."
         module = {"np": "numpy as np", "tl": "triton.language as tl"}.get(name, name)
         return what, f"Put import {module} at the top of the file."
     near = difflib.get_close_matches(name, sorted(raised.code.names(raised.function)), 1)
@@ -641,7 +641,7 @@ TABLE = (
     ),
     (
         r"not iterable|only length-1|only 0-dim|unsupported tensor index|`_semantic` argument|subscript",
-        r"(?P<t>\w+)\[",
+        r"(?P<t>\w+)\s*\[",
         "indexed",
         "‹t›[…] does not load: in a kernel a pointer is an address, and a tile cannot be taken apart.",
         "Load with tl.load(x_ptr + row * x_stride + column, mask=mask), and choose lanes with a mask.",

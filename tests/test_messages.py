@@ -1,0 +1,344 @@
+"""What a beginner's exceptions are told as: the mistake, the line to mend, and what to write.
+
+Each row is the solution of fused_softmax with a few lines changed.
+"""
+
+import json
+import re
+
+import pytest
+
+from course_kernels.lab import checking, lesson, stubs, translations, zygote
+from course_kernels.lab.translations import translate
+
+KERNEL = "fused_softmax"
+MAX = "tl.max(x, axis=0)"
+SUM = "tl.sum(numerator, axis=0)"
+LOAD = 'x = tl.load(x_ptr + row * x_stride + column, mask=mask, other=-float("inf"))'
+CAST = "    x = x.to(tl.float32)\n"
+STORE = "tl.store(y_ptr + row * y_stride + column, y, mask=mask)"
+LAUNCH = "softmax_kernel[(rows,)]("
+IMPORT = "import torch\n"
+
+
+def imported(module):
+    return (IMPORT, f"import {module}\nimport torch\n")
+
+
+# title: (mistake, what stands on the line that the message names, a phrase of the message, edits)
+INTERPRETED = {
+    "axis 1": ("axis", "axis=1", "Write axis=0 in tl.max", [(MAX, "tl.max(x, axis=1)")]),
+    "axis 1 of a sum": ("axis", "axis=1", "tl.sum", [(SUM, "tl.sum(numerator, axis=1)")]),
+    "dim": ("keyword_name", "dim=0", "Write axis=0", [(MAX, "tl.max(x, dim=0)")]),
+    "keepdim": ("keyword_name", "keepdim", "keep_dims", [(MAX, "tl.max(x, axis=0, keepdim=True)")]),
+    "mask in a sum": ("keyword_name", "0, mask=mask)", "no mask", [(SUM, "tl.sum(numerator, 0, mask=mask)")]),
+    "a mask for an axis": ("sum_reduces", "numerator, mask", "axis=0", [(SUM, "tl.sum(numerator, mask)")]),
+    "max of two tiles": ("max_reduces", "tl.max(x, x)", "tl.maximum(a, b)", [(MAX, "tl.max(x, x)")]),
+    "max of a number": ("max_reduces", "tl.max(0.0", "tl.maximum(a, b)", [(MAX, "tl.max(0.0, x)")]),
+    "max of numbers": (
+        "not_a_tile",
+        "tl.max(m",
+        "tl.maximum(a, b)",
+        [("    numerator =", f"    m = {MAX}\n    numerator ="), (f"x - {MAX}", "x - tl.max(m, 0)")],
+    ),
+    "math": ("python_math", "math.exp", "Write tl.exp.", [imported("math"), ("tl.exp(", "math.exp(")]),
+    "numpy": ("python_math", "np.exp", "Write tl.exp.", [imported("numpy as np"), ("tl.exp(", "np.exp(")]),
+    "numpy's max": (
+        "python_math",
+        "np.max",
+        "tl.max(x, axis=0)",
+        [imported("numpy as np"), (MAX, "np.max(x)")],
+    ),
+    "torch": ("torch_in_kernel", "torch.exp", "Write tl.exp.", [("tl.exp(", "torch.exp(")]),
+    "torch's max": ("torch_in_kernel", "torch.max", "tl.max(x, axis=0)", [(MAX, "torch.max(x)")]),
+    "torch's dtype": ("torch_dtype", "torch.float32", "tl.float32", [("tl.float32", "torch.float32")]),
+    "a method": (
+        "torch_method",
+        ".exp()",
+        "Write tl.exp",
+        [("tl.exp(x - tl.max(x, axis=0))", f"(x - {MAX}).exp()")],
+    ),
+    "float()": ("torch_method", "x.float()", ".to(tl.float32)", [("x.to(tl.float32)", "x.float()")]),
+    "Python's max": ("python_reduction", "- max(x)", "tl.max(x, axis=0)", [(MAX, "max(x)")]),
+    "Python's sum": ("python_reduction", "/ sum(", "tl.sum(x, axis=0)", [(SUM, "sum(numerator)")]),
+    "a pointer indexed": ("indexed", "x_ptr[", "tl.load(", [(LOAD, "x = x_ptr[row * x_stride + column]")]),
+    "a store indexed": ("indexed", "y_ptr[", "tl.store(", [(STORE, "y_ptr[row * y_stride + column] = y")]),
+    "a tile cut": ("indexed", "[:columns]", "mask", [("/ tl.sum(", "[:columns] / tl.sum(")]),
+    "no grid": (
+        "kernel_called",
+        "softmax_kernel(y,",
+        "softmax_kernel[(programs,)]",
+        [(LAUNCH, "softmax_kernel(")],
+    ),
+    "no jit": ("jit_missing", "def softmax_kernel", "@triton.jit", [("@triton.jit\n", "")]),
+    "no jit and no grid": (
+        "jit_missing",
+        "def softmax_kernel",
+        "@triton.jit",
+        [("@triton.jit\n", ""), (LAUNCH, "softmax_kernel(")],
+    ),
+    "a number for a grid": ("grid_not_tuple", "[rows](", "[(rows,)]", [("[(rows,)]", "[rows]")]),
+    "brackets, no comma": ("grid_not_tuple", "[(rows)](", "[(rows,)]", [("[(rows,)]", "[(rows)]")]),
+    "a fraction of a grid": ("grid_not_whole", "rows / 1", "triton.cdiv", [("[(rows,)]", "[(rows / 1,)]")]),
+    "store exchanged": (
+        "store_arguments",
+        "tl.store(y,",
+        "address first",
+        [(STORE, "tl.store(y, y_ptr + row * y_stride + column, mask=mask)")],
+    ),
+    "whole division": (
+        "floor_division",
+        "//",
+        "Write / in place of //",
+        [("numerator / tl", "numerator // tl")],
+    ),
+    "addresses stored": (
+        "pointer_value",
+        "tl.store",
+        "Load first",
+        [(STORE, "tl.store(y_ptr + row * y_stride + column, x_ptr + row * x_stride + column, mask=mask)")],
+    ),
+    "nothing loaded": (
+        "pointer_value",
+        "x.to(",
+        "Load first",
+        [(LOAD, "x = x_ptr + row * x_stride + column")],
+    ),
+    "arange of columns": (
+        "not_constexpr",
+        "tl.arange(0, columns)",
+        "Use BLOCK",
+        [("(0, BLOCK)", "(0, columns)")],
+    ),
+    "a plain BLOCK": (
+        "not_constexpr",
+        "def softmax_kernel",
+        "BLOCK: tl.constexpr",
+        [("BLOCK: tl.constexpr", "BLOCK")],
+    ),
+    "arange of three": (
+        "arange_not_power_of_two",
+        "tl.arange",
+        "next_power_of_2",
+        [("triton.next_power_of_2(", "3 * (")],
+    ),
+    "arange of one": ("tl_arguments", "tl.arange(BLOCK)", "tl.arange(0, BLOCK)", [("(0, BLOCK)", "(BLOCK)")]),
+    "a tile to one address": (
+        "scalar_address",
+        "tl.store",
+        "+ column",
+        [(STORE, "tl.store(y_ptr + row * y_stride, y)")],
+    ),
+    "a place for a mask": (
+        "scalar_address",
+        "tl.load(x_ptr,",
+        "Add the place",
+        [(LOAD, "x = tl.load(x_ptr, row * x_stride + column, mask)")],
+    ),
+    "a variable of a branch": (
+        "unset_variable",
+        "x = a",
+        "before that loop or branch",
+        [(CAST, CAST + "    if columns < 0:\n        a = x\n    x = a\n")],
+    ),
+    "a misspelt function": ("exception", "tl.expp", "Did you mean tl.exp?", [("tl.exp(", "tl.expp(")]),
+    "a torch name": ("exception", "tl.amax", "Did you mean tl.max?", [("tl.max(", "tl.amax(")]),
+    "a function without tl": ("exception", "= exp(", "Write tl.exp.", [("tl.exp(", "exp(")]),
+    "a misspelt variable": ("exception", "numerater", "`numerator`", [("numerator /", "numerater /")]),
+    "tl.inf": ("exception", "tl.inf", 'float("inf")', [('float("inf")', "tl.inf")]),
+    "no BLOCK": (
+        "launch_arguments",
+        "x.stride(0), columns)",
+        "Add BLOCK=",
+        [(", BLOCK=triton.next_power_of_2(columns))", ")")],
+    ),
+    "a misspelt BLOCK": ("launch_arguments", "BLOK=", "Write BLOCK=", [("BLOCK=triton", "BLOK=triton")]),
+    "an argument missing": (
+        "launch_arguments",
+        "y.stride(0), columns, BLOCK",
+        "x_stride",
+        [("x.stride(0), columns", "columns")],
+    ),
+    "an argument too many": (
+        "launch_arguments",
+        "columns, rows",
+        "too many",
+        [("x.stride(0), columns", "x.stride(0), columns, rows")],
+    ),
+    "a stride without brackets": (
+        "stride_not_called",
+        "x.stride, columns",
+        "x.stride(0)",
+        [("x.stride(0), columns", "x.stride, columns")],
+    ),
+    "an argument of the entry": (
+        "exception",
+        None,
+        "stub's `def`",
+        [("fused_softmax(x)", "fused_softmax(x, eps)")],
+    ),
+    "a stride in the kernel": (
+        "pointer_has_no_shape",
+        ".stride(0)",
+        "argument",
+        [("row * x_stride", "row * x_ptr.stride(0)")],
+    ),
+    "a power": ("power", "**", "tl.exp(x)", [("tl.exp(x - tl.max(x, axis=0))", f"2.718 ** (x - {MAX})")]),
+}
+# The interpreter lets these pass, and the compiler does not: the mistake is "compile".
+COMPILED = {
+    "print": ("print(x)", "tl.device_print", [(STORE, f"print(x)\n    {STORE}")]),
+    "a variable of a loop": (
+        "x = a",
+        "before that loop",
+        [(CAST, CAST + "    for i in range(0, columns):\n        a = x\n    x = a\n")],
+    ),
+    "from int to float": (
+        "d = 0",
+        "Write d = 0.0.",
+        [
+            ("    y = ", f"    d = 0\n    for i in range(0, 1):\n        d += {SUM}\n    y = "),
+            (f"/ {SUM}", "/ d"),
+        ],
+    ),
+    "from number to tile": (
+        "d = 0.0",
+        "tl.zeros",
+        [
+            ("    y = ", "    d = 0.0\n    for i in range(0, 1):\n        d += numerator\n    y = "),
+            (f"/ {SUM}", "/ tl.sum(d, axis=0)"),
+        ],
+    ),
+    "math not imported": ("math.inf", 'float("inf")', [('float("inf")', "math.inf")]),
+    "if on a tile": ("if x > 0", "tl.where", [(CAST, CAST + "    if x > 0:\n        x = x\n")]),
+    "two comparisons": ("0 <= column", "(a <= b) & (b < c)", [("mask = column", "mask = 0 <= column")]),
+    "int()": ("int(columns)", "Leave int() out", [("< columns", "< int(columns)")]),
+    "a global": (
+        "y = EPS",
+        "tl.constexpr",
+        [("@triton.jit\n", "EPS = 0.0\n\n\n@triton.jit\n"), ("y = num", "y = EPS + num")],
+    ),
+    "a keyword too many": ("rows=rows", "Leave rows= out", [("BLOCK=triton", "rows=rows, BLOCK=triton")]),
+    "a helper without jit": (
+        "def halved",
+        "@triton.jit",
+        [
+            ("@triton.jit\n", "def halved(x):\n    return x * 1.0\n\n\n@triton.jit\n"),
+            ("y = num", "y = halved(1.0) * num"),
+        ],
+    ),
+}
+
+
+def edited(edits):
+    text = stubs.solution_text(KERNEL)
+    for old, new in edits:
+        assert old in text, f"{old!r} is not in the solution"
+        text = text.replace(old, new, 1)
+    return text
+
+
+def judged(tmp_path, text):
+    path = tmp_path / "answer.py"
+    path.write_text(text)
+    job = {"name": KERNEL, "path": str(path), "seed": 1}
+    return zygote.submit("interpret", "course_kernels.lab.judge:judge_file", **job).result(60)
+
+
+def assert_told(parts, text, on_line, phrase):
+    """The message names the line that holds `on_line`, and says `phrase`."""
+    message = "\n".join(parts.values())
+    assert phrase in message, message
+    assert "Mend that line" not in message and "numpy calls, an `if`" not in message
+    if on_line is not None:
+        number = next(n for n, line in enumerate(text.splitlines(), 1) if on_line in line)
+        assert re.search(rf"(At|is) line {number}: `", parts["case"]), parts["case"]
+
+
+@pytest.mark.versions
+@pytest.mark.parametrize("title", INTERPRETED)
+def test_what_the_interpreter_says(tmp_path, title):
+    mistake, on_line, phrase, edits = INTERPRETED[title]
+    text = edited(edits)
+    report = judged(tmp_path, text)
+    assert (report["status"], report["mistake"]) == ("error", mistake), report["parts"]
+    assert_told(report["parts"], text, on_line, phrase)
+
+
+@pytest.mark.versions
+@pytest.mark.parametrize("title", COMPILED)
+def test_what_the_compiler_says(tmp_path, title):
+    on_line, phrase, edits = COMPILED[title]
+    text = edited(edits)
+    path = tmp_path / "answer.py"
+    path.write_text(text)
+    verdict = checking.judge(KERNEL, str(path), 1)
+    assert (verdict.status, verdict.mistake) == ("fail", "compile"), verdict.message
+    assert_told(verdict.parts, text, on_line, phrase)
+
+
+def test_a_statement_over_several_lines(tmp_path):
+    text = edited([(MAX, "tl.max(\n        x,\n        axis=1,\n    )")])
+    report = judged(tmp_path, text)
+    assert report["mistake"] == "axis" and "tl.max" in report["parts"]["what"]
+
+
+def test_an_unknown_text_is_shown_as_it_is():
+    assert translate("ValueError: something that nobody foresaw", 1, "x = 1\n") is None
+    assert translate("SyntaxError: no file to read", 3, "def (") is None
+
+
+BROKEN = """
+class Silent(Exception):
+    def __str__(self):
+        raise ValueError("no text")
+
+
+def fused_softmax(x):
+    raise Silent
+"""
+
+
+def test_exceptions_that_are_hard_to_show(tmp_path):
+    report = judged(tmp_path, BROKEN)
+    assert report["mistake"] == "exception" and "At line 8" in report["parts"]["case"]
+    line = "raise ValueError('\\x1b[31mred\\x07 and\\tthe rest')  # " + "long " * 60
+    loud = f"def fused_softmax(x):\n    {line}\n"
+    report = judged(tmp_path, loud)
+    message = "\n".join(report["parts"].values())
+    assert "red and the rest" in message and "\x1b" not in json.dumps(report)
+    assert "long " * 30 not in message and "…`" in message
+
+
+def test_warnings_are_not_what_the_code_printed(tmp_path):
+    warn = "    import warnings\n\n    warnings.warn('look here')\n    y = torch"
+    text = edited([(CAST, CAST + "    z = tl.log(x * 0.0 - 1.0)\n"), ("    y = torch", warn)])
+    report = judged(tmp_path, text)
+    assert report["status"] == "pass", report["parts"]
+    assert "arning" not in report["printed"]
+
+
+def test_a_pass_shows_its_prints_and_what_they_cost(tmp_path):
+    path = tmp_path / "answer.py"
+    path.write_text(edited([(STORE, f'tl.device_print("x", x)\n    {STORE}')]))
+    verdict = checking.judge(KERNEL, str(path), 1)
+    assert verdict.status == "pass", verdict.message
+    assert "<details>" in verdict.html() and "Your code printed" in verdict.plain()
+    assert "costs registers" in verdict.html() and "line 17" in verdict.plain()
+    host = "import triton\n\n\n@triton.jit\ndef kernel():\n    pass\n\n\ndef f():\n    print('host')\n"
+    assert translations.prints_in_kernel(host) is None
+
+
+def test_a_stub_is_said_once(tmp_path):
+    path = tmp_path / "answer.py"
+    path.write_text(stubs.stub(KERNEL))
+    text = checking.judge(KERNEL, str(path), 1).plain()
+    assert text.count("not done yet") == 1 and "interpreter" not in text
+
+
+def test_a_figure_says_how_it_was_got(monkeypatch):
+    monkeypatch.setattr(lesson, "_predictions", {})
+    lesson.predict("k", "How many?", 5)
+    assert "published ÷ predicted" in lesson.compare("k", 20, how="published").plain()
+    assert "The published figure is 4 times" in lesson.compare("k", 20, how="published").verdict
+    assert "measured ÷ predicted" in lesson.compare("k", 20).plain()

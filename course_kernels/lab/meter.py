@@ -344,6 +344,9 @@ class Meter:
     def _from_input(self, addresses: np.ndarray, active: np.ndarray) -> bool:
         # A load whose lanes are all masked still points at something: go by the first lane then.
         address = int(addresses.reshape(-1)[np.argmax(active.reshape(-1))])
+        for region in self.regions:
+            if region.base <= address < region.base + region.span * region.itemsize:
+                return region.given
         given = [r for r in self.regions if r.given and r.span]
         return any(r.base <= address < r.base + 2 * r.span * r.itemsize for r in given)
 

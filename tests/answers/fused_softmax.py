@@ -24,6 +24,30 @@ WRONG = {
     "a grid of columns": ("rows_unwritten", [("[(rows,)]", "[(1 + (rows - 1) // 2,)]")]),
     "a grid too large": ("row_out_of_bounds", [("[(rows,)]", "[(rows + 1,)]")]),
     "a fixed block": ("columns_unwritten", [("triton.next_power_of_2(columns)", "1024")]),
+    "a fixed block of 2048": ("columns_unwritten", [("triton.next_power_of_2(columns)", "2048")]),
+    "a grid of at most 64": ("rows_unwritten", [("[(rows,)]", "[(min(rows, 64),)]")]),
+    "wrong for wide rows only": (
+        "not_divided",
+        [("y = numerator / tl.sum(numerator, axis=0)",
+          "y = numerator\n    if columns < 5000:\n        y = numerator / tl.sum(numerator, axis=0)")],
+    ),
+    "1e-6 added": ("epsilon_added", [("tl.sum(numerator, axis=0)", "(tl.sum(numerator, axis=0) + 1e-6)")]),
+    "3e-6 added": ("epsilon_added", [("tl.sum(numerator, axis=0)", "(tl.sum(numerator, axis=0) + 3e-6)")]),
+    "1e-3 added": ("epsilon_added", [("tl.sum(numerator, axis=0)", "(tl.sum(numerator, axis=0) + 1e-3)")]),
+    "a floor under the maximum": (
+        "maximum_starts_finite",
+        [("tl.max(x, axis=0)", "tl.maximum(tl.max(x, axis=0), -1e38)")],
+    ),
+    "a NaN in the first column made 0": (
+        "nan_swallowed",
+        [("x = x.to(tl.float32)",
+          "x = x.to(tl.float32)\n    x = tl.where((column == 0) & (x != x), -float('inf'), x)")],
+    ),
+    "a NaN in the last column made 0": (
+        "nan_swallowed",
+        [("x = x.to(tl.float32)",
+          "x = x.to(tl.float32)\n    x = tl.where((column == columns - 1) & (x != x), -float('inf'), x)")],
+    ),
     "block is the row": ("arange_not_power_of_two", [("triton.next_power_of_2(columns)", "columns")]),
     "input overwritten": (
         "input_overwritten",

@@ -12,6 +12,10 @@ WRONG = {
     "log of the exponential": ("log_of_quotient", [(Y, "y = tl.log(tl.exp(shifted)) - tl.log(d)")]),
     "log of the quotient and a little": ("log_of_quotient", [(Y, "y = tl.log(tl.exp(shifted) / d + 1e-38)")]),
     "log of the quotient and 1e-9": ("epsilon_added", [(Y, "y = tl.log(tl.exp(shifted) / d + 1e-9)")]),
+    "log of d and 1e-6": ("epsilon_added", [("tl.log(d)", "tl.log(d + 1e-6)")]),
+    "log of d and 1e-3": ("epsilon_added", [("tl.log(d)", "tl.log(d + 1e-3)")]),
+    "a grid of at most 64": ("rows_unwritten", [("[(rows,)]", "[(min(rows, 64),)]")]),
+    "a fixed block of 2048": ("columns_unwritten", [("triton.next_power_of_2(columns)", "2048")]),
     "softmax": ("softmax_given", [(Y, "y = tl.exp(shifted) / d")]),
     "no maximum": ("no_maximum", [("shifted = x - tl.max(x, axis=0)", "shifted = x")]),
     "no maximum, log of the quotient": (

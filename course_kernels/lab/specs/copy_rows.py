@@ -4,7 +4,7 @@ import numpy as np
 
 from course_kernels.lab.judge import Case, Finding
 from course_kernels.lab.specs.base import Hint
-from course_kernels.lab.specs.kernel import KernelExercise, fingerprints, row_stride
+from course_kernels.lab.specs.kernel import KernelExercise, fingerprints, large, row_stride
 
 COPYING = ("clone", "copy_", "_to_copy", "contiguous")
 
@@ -52,6 +52,11 @@ class CopyRows(KernelExercise):
     def tolerance(self, case, wanted):
         return (np.zeros(wanted[0].shape),)  # a copy is exact
 
+    def wrong(self, case, result, index):
+        """A mask of the elements whose bits differ: −0 is not 0. One NaN is as good as another."""
+        got, bits = result.values(index), f"u{case.x.itemsize}"
+        return (got.view(bits) != case.x.view(bits)) & ~(np.isnan(got) & np.isnan(case.x))
+
     def cases(self, rng):
         def normal(rows, columns):
             return rng.normal(size=(rows, columns)).astype(np.float32)
@@ -59,6 +64,9 @@ class CopyRows(KernelExercise):
         odd = int(rng.choice([67, 83, 97, 113]))
         marked = normal(2, odd)
         marked[0, rng.permutation(odd)[:3]] = np.nan, np.inf, -np.inf
+        small = normal(2, odd)
+        small[0, rng.permutation(odd)[:8]] = -0.0
+        small[1] *= np.float32(1e-39)
         return [
             Case("plain", "random numbers, and a row length that is not a power of two", normal(3, odd)),
             Case("power", "a row length that is a power of two", normal(2, 64)),
@@ -70,10 +78,27 @@ class CopyRows(KernelExercise):
             Case("half", "float16", normal(3, odd).astype(np.float16)),
             Case("half_gap", "float16, with rows that lie apart", normal(3, odd).astype(np.float16), gap=3),
             Case("marked", "a row with a NaN, an ∞ and a −∞", marked),
+            Case("small", "a row with −0 here and there, and a row of the smallest numbers there are", small),
         ]
 
+    def large_cases(self, rng):
+        return large(rng, (5_000, 40_000))
+
     def experiments(self):
-        return [fingerprints, row_stride]
+        return [bits_changed, fingerprints, row_stride]
+
+    def check_cost(self, session, case, result):
+        if result.widest_load == 1 and case.x.shape[1] > 1:
+            raise Finding(
+                "one_lane",
+                "The values are right, and each load takes a single element: the lanes of the program stand "
+                "idle.",
+                f"The case: x is {case.shape}, {case.about}: {result.loads} loads of one element each.",
+                "A load of a whole tile asks for neighbouring elements at once, and memory hands those out "
+                "together; one element at a time takes as many trips.",
+                "Use `column`, one address a lane: a single load covers the row.",
+            )
+        super().check_cost(session, case, result)
 
     def fingerprint_table(self, case, tile):
         x = case.x.astype(np.float64)
@@ -141,6 +166,25 @@ class CopyRows(KernelExercise):
             f"Proven: they changed places {where}.",
             SWAPPED,
         )
+
+
+def bits_changed(exercise, session, case, result):
+    """Numbers that are equal, but not the same: −0 made 0, or the smallest ones made 0."""
+    wrong, got = exercise.wrong(case, result, 0), result.values(0)
+    with np.errstate(invalid="ignore"):
+        tiny = np.abs(case.x) < np.finfo(case.x.dtype).tiny
+        if not tiny[wrong].all() or not (got[wrong] == 0).all():
+            return None
+    zero = (case.x[wrong] == 0).all()
+    return Finding(
+        "bits_changed",
+        "−0 comes out as 0: something is computed between the load and the store."
+        if zero
+        else "The smallest numbers come out as 0: something is computed between the load and the store.",
+        "",
+        "A copy leaves every bit as it is. Adding 0 does not: −0 + 0 is 0." if zero else "",
+        "Store what was loaded, as it is.",
+    )
 
 
 SWAPPED = "The stride belongs to the row: x_ptr + row * x_stride + column."

@@ -138,8 +138,8 @@ class KernelExercise(Exercise):
             "race",
             f"Program {number} of {kernel} loads what another program of the same launch stored.",
             at,
-            f"It was stored by program number {other}. The interpreter runs programs one after another; a GPU "
-            "runs them side by side, in any order, and the value may not be there yet.",
+            f"It was stored by program number {other}. The interpreter runs programs one after another; a "
+            "GPU runs them side by side, in any order, and the value may not be there yet.",
             "Let a second launch read it: a launch begins when the one before it has ended.",
         )
 

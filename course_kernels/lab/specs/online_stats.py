@@ -6,7 +6,7 @@ import numpy as np
 
 from course_kernels.lab.judge import Finding
 from course_kernels.lab.specs.base import Hint
-from course_kernels.lab.specs.kernel import EPSILON
+from course_kernels.lab.specs.kernel import EPSILON, large
 from course_kernels.lab.specs.softmax import RESCALE, SoftmaxExercise, old_maximum, tile_cases, wrong_walks
 
 
@@ -105,6 +105,9 @@ class OnlineStats(SoftmaxExercise):
     def cases(self, rng):
         # No +∞: what a sum of exp(x − ∞) should be is a matter of taste.
         return tile_cases(rng, self.max_tile, infinity=False)
+
+    def large_cases(self, rng):
+        return large(rng, (5_000, 12_000))
 
     def experiments(self):
         usual = super().experiments()

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from course_kernels.lab.judge import Case, Finding, Tweaks
-from course_kernels.lab.specs.kernel import EPSILON, KernelExercise, fingerprints, row_stride
+from course_kernels.lab.specs.kernel import EPSILON, KernelExercise, fingerprints, large, row_stride
 
 INF = np.inf
 
@@ -64,6 +64,8 @@ class SoftmaxExercise(KernelExercise):
         return e / e.sum(axis=1, keepdims=True)
 
     def tolerance(self, case, wanted):
+        if case.x.shape[1] == 1:  # exp(0) / exp(0): there is nothing to round
+            return (np.zeros(wanted[0].shape),)
         # Each tile that a walk adds may round once more; a tile has 16 columns or more.
         relative = EPSILON * (16 + case.x.shape[1] / 32 + 2 * distance(case.x))
         return (np.nan_to_num(wanted[0]) * relative + half_rounding(case, wanted[0]) + 2.0**-125,)
@@ -79,8 +81,9 @@ class SoftmaxExercise(KernelExercise):
         # x − m needs more than float16's 11 bits, and so does a sum of this many terms.
         half = rng.uniform(0, 4, size=(3, int(rng.integers(900, 1000)))).astype(np.float16)
         half[:, 7] = 7
-        marked = normal(5, odd)
+        marked = normal(7, odd)
         marked[0, rng.integers(odd)] = np.nan
+        marked[5, 0] = marked[6, -1] = np.nan
         marked[1, rng.integers(odd)] = INF
         marked[2, :] = -INF
         marked[3, rng.permutation(odd)[: odd // 2]] = -INF
@@ -90,6 +93,7 @@ class SoftmaxExercise(KernelExercise):
                 normal(1, odd, 1.0)[0] * 0 - 1e30,
                 np.linspace(-1e4, 0, odd),
                 np.linspace(-40, 60, odd),
+                np.full(odd, -1e38 * rng.uniform(2.5, 3.3)),  # below any floor that float32 has room for
             ]
         ).astype(np.float32)
         cases = [
@@ -107,10 +111,13 @@ class SoftmaxExercise(KernelExercise):
             Case("column", "a single column", normal(5, 1)),
             Case("rising", "a long row of rising values, then falling ones", rising),
             Case("half", "float16, many columns and one larger value", half),
-            Case("far", "rows at −1e30, and a row with a spread of 1e4", far),
+            Case("far", "rows at −1e30 and below −2e38, and a row with a spread of 1e4", far),
             Case("marked", "rows with a NaN, with +∞, with −∞ only, with some −∞, and a plain one", marked),
         ]
         return cases + self.more_cases(rng, normal)
+
+    def large_cases(self, rng):
+        return large(rng, (5_000, 40_000))
 
     def more_cases(self, rng, normal) -> list[Case]:
         return []
@@ -122,6 +129,7 @@ class SoftmaxExercise(KernelExercise):
             padding,
             lost_digits,
             no_maximum,
+            epsilon_added,
             fingerprints,
             row_stride,
             infinite_tile,
@@ -216,20 +224,29 @@ def tile_cases(rng: np.random.Generator, tile: int, infinity: bool = True) -> li
     half[:, -2] = 7
     # Several short rows too: one sum alone may happen to be near a number of 11 bits.
     halves = rng.uniform(0, 4, size=(4, short)).astype(np.float16)
-    far = np.stack([np.full(short, -1e30), np.linspace(-1e4, 0, short), np.linspace(-40, 60, short)])
+    far = np.stack(
+        [
+            np.full(short, -1e30),
+            np.linspace(-1e4, 0, short),
+            np.linspace(-40, 60, short),
+            np.full(short, -1e38 * rng.uniform(2.5, 3.3)),  # below any floor that float32 has room for
+        ]
+    )
     holes = normal(2, odd(2))
     holes[0, :tile] = -INF
     holes[0, 2 * tile :] = -INF
     holes[1, tile : 2 * tile] = -INF
-    lost = normal(2, odd(1))
-    lost[:, :tile] = -INF
+    lost = normal(3, odd(1))
+    lost[:2, :tile] = -INF
     lost[0, int(rng.integers(tile))] = np.nan
     lost[1] = -INF
-    marked = normal(4 if infinity else 3, short)
+    lost[2, int(rng.integers(tile + 1, lost.shape[1]))] = np.nan
+    marked = normal(6 if infinity else 5, short)
     marked[0, int(rng.integers(short))] = np.nan
     marked[1] = -INF
     marked[2:3, rng.permutation(short)[: short // 2]] = -INF
-    marked[3:, int(rng.integers(short))] = INF
+    marked[3, 0] = marked[4, -1] = np.nan
+    marked[5:, int(rng.integers(short))] = INF
     plus = "one with +∞, " if infinity else ""
     return [
         Case("walk", f"a row longer than {2 * tile}, and no multiple of a power of two", normal(1, odd(2))),
@@ -248,9 +265,9 @@ def tile_cases(rng: np.random.Generator, tile: int, infinity: bool = True) -> li
         Case("gap", "rows that do not follow each other directly in memory", normal(3, short), gap=5),
         Case("many", "more rows than columns", normal(6, 4)),
         Case("column", "a single column", normal(2, 1)),
-        Case("far", "rows at −1e30, and a row with a spread of 1e4", far.astype(np.float32)),
+        Case("far", "rows at −1e30 and below −2e38, and a row with a spread of 1e4", far.astype(np.float32)),
         Case("holes", f"rows in which {tile} columns at the start, or in the middle, are −∞", holes),
-        Case("lost", f"a row with a NaN among {tile} times −∞, and a row of −∞ only", lost),
+        Case("lost", f"rows with a NaN, one among {tile} times −∞, one late, and a row of −∞ only", lost),
         Case("marked", f"rows with a NaN, with −∞ only, with some −∞, {plus}all of them short", marked),
     ]
 
@@ -288,6 +305,17 @@ def wrong_walks(x: np.ndarray, tile: int) -> list[tuple[str, np.ndarray, np.ndar
     lanes = padded.reshape(len(x), len(tiles), tile)
     lane_sums = np.nan_to_num(np.exp(lanes - lanes.max(axis=1, keepdims=True))).sum(axis=(1, 2))[:, None]
     whole = x.shape[1] // tile * tile
+    ends = [
+        (
+            "tiles_left_out",
+            running[k - 1],
+            sum(own * np.exp(top - running[k - 1]) for own, top in zip(local[:k], tops[:k], strict=True)),
+            f"Only the first {k} tiles, or chunks, of {len(tiles)} count: {k} is a limit of your file, not "
+            "of the row.",
+            "Let the number of tiles, or chunks, follow from the number of columns.",
+        )
+        for k in range(3, len(tiles) - 1)
+    ]
     carry = (
         "Carry the maximum and the sum from tile to tile: start from −∞ and 0, and update both for each tile."
     )
@@ -322,6 +350,7 @@ def wrong_walks(x: np.ndarray, tile: int) -> list[tuple[str, np.ndarray, np.ndar
         ("maximum_of_last_tile", tops[-1], np.exp(x - tops[-1]).sum(axis=1, keepdims=True),
          "The maximum is that of the last tile, not that of the row.",
          "Keep the larger one: m = tl.maximum(m, tl.max(x, axis=0))."),
+        *ends,
     ]  # fmt: skip
 
 
@@ -391,13 +420,45 @@ def no_maximum(exercise, session, case, result):
     )  # fmt: skip
 
 
+def epsilon_added(exercise, session, case, result):
+    """A small constant added to the sum."""
+    if case.x.dtype != np.float32 or not np.isfinite(case.x).all() or len(exercise.outputs) > 1:
+        return None
+    x = case.x.astype(np.float64)
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    total = e.sum(axis=1)
+    got, wanted = result.values(0).astype(np.float64), exercise.expected(case.x)[0]
+    logarithm = bool((wanted <= 0).all())
+    with np.errstate(all="ignore"):
+        y = np.exp(got) if logarithm else got
+        # The largest numerator is 1, so its output is 1 / (sum + constant).
+        added = 1 / np.take_along_axis(y, x.argmax(axis=1)[:, None], 1)[:, 0] - total
+        constant, error = float(np.median(added)), 8 * EPSILON * total
+        fits = (np.abs(added - constant) <= error) & (
+            np.abs(y * (total + constant)[:, None] - e) <= 1e-4 * e + 1e-30
+        ).all(axis=1)
+    if not fits.all() or not EPSILON / 4 < constant < 0.2 or constant < error.min() / 16:
+        return None
+    where = "in the logarithm: tl.log(d)" if logarithm else "as it is"
+    return Finding(
+        "epsilon_added",
+        f"About {constant:.1g} is added to the sum"
+        + (" before its logarithm is taken." if logarithm else ", and the rows no longer sum to 1."),
+        "",
+        "The largest value contributes exp(0) = 1, so the sum is never below 1: there is no 0 to guard "
+        "against. Likely the constant was put there for that.",
+        f"Use the sum {where}.",
+    )
+
+
 def lost_digits(exercise, session, case, result):
     """Rounding at the size of x, where the maximum could have been subtracted before."""
     x = case.x.astype(np.float64)
     if not np.isfinite(x).all():
         return None
     # Without the maximum some of these cases would come out infinite, or NaN.
-    finite = [r for c, r in session.wrong if np.isfinite(c.x).all()]
+    # (Scaled numbers near the end of float32 overflow, whatever else is right.)
+    finite = [r for c, r in session.wrong if np.isfinite(c.x).all() and np.abs(c.x).max() < 1e37]
     if not all(np.isfinite(r.values(i)).all() for r in finite for i in range(len(exercise.outputs))):
         return None
     bad = exercise.wrong_rows(case, result)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from course_kernels.lab.judge import Finding, dtype_name
 from course_kernels.lab.specs.base import Hint
+from course_kernels.lab.specs.kernel import large
 from course_kernels.lab.specs.softmax import (
     SoftmaxExercise,
     half_precision,
@@ -70,6 +71,9 @@ class SplitSoftmax(SoftmaxExercise):
 
     def cases(self, rng):
         return [case for case in tile_cases(rng, self.max_tile) if case.kind not in LEFT_OUT]
+
+    def large_cases(self, rng):
+        return large(rng, (17_000, 34_000), rows=(33, 50))
 
     def experiments(self):
         usual = [e for e in super().experiments() if e is not half_precision]

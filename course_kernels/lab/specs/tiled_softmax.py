@@ -1,6 +1,7 @@
 """Exercise: softmax of rows of any length, tile by tile."""
 
 from course_kernels.lab.specs.base import Hint
+from course_kernels.lab.specs.kernel import large
 from course_kernels.lab.specs.softmax import SoftmaxExercise, tile_cases
 
 LONG_CALLS = (
@@ -63,6 +64,9 @@ class TiledSoftmax(SoftmaxExercise):
 
     def cases(self, rng):
         return tile_cases(rng, self.max_tile)
+
+    def large_cases(self, rng):
+        return large(rng, (18_000, 40_000))
 
 
 EXERCISE = TiledSoftmax()

@@ -1,5 +1,6 @@
 """Answers to split_softmax: wrong ones with the mistake that must be named, and unusual right ones."""
 
+from course_kernels.lab import stubs
 from tests.answers import tiled_softmax as tiled
 
 LOAD = (
@@ -199,7 +200,7 @@ WRONG = {
     "columns for the row stride": ("row_stride", [("row * x_stride", "row * columns")]),
     "mask with <=": ("mask_off_by_one", [("column < columns", "column <= columns")]),
     "store without a mask": ("store_mask", [(STORE, STORE.replace(", mask=mask", ""))]),
-    "chunks of 2048": ("tile_too_wide", [("CHUNK = 1024", "CHUNK = 2048")]),
+    "the row is one chunk": ("one_program_a_row", [("CHUNK = 1024", "CHUNK = triton.next_power_of_2(columns)")]),
     "an all −inf row made 0": ("nan_swallowed", [(STORE, STORE.replace("tl.exp(x - m) / d", "tl.where(m == -float('inf'), 0.0, tl.exp(x - m) / d)"))]),
     "input overwritten": ("input_overwritten", [("tl.store(y_ptr", "tl.store(x_ptr")]),
     "merged by PyTorch": ("torch_work", [("    finish_kernel", "    m = m.max(dim=1).values\n    finish_kernel")]),
@@ -208,6 +209,8 @@ WRONG = {
 }  # fmt: skip
 
 RIGHT = {
+    "chunks of 2048": stubs.solution_text("split_softmax").replace("CHUNK = 1024", "CHUNK = 2048"),
+    "chunks of 8192": stubs.solution_text("split_softmax").replace("CHUNK = 1024", "CHUNK = 8192"),
     "three launches, a merge of their own": HEAD + '''@triton.jit
 def parts(out, x_ptr, xs, columns, chunks, C: tl.constexpr):
     program = tl.program_id(0)

@@ -109,6 +109,9 @@ class OnlineMerge(Exercise):
         for lane, empty in enumerate(([0], [2], [4], [0, 2], [2, 4], [0, 4], [0, 2, 4])):
             for row in empty:
                 three[row, lane], three[row + 1, lane] = -INF, 0
+        lost = pairs(*np.zeros((2, 6)))
+        for lane, pair in enumerate(((np.nan, 1), (1, np.nan), (INF, np.nan))):
+            lost[:2, lane] = lost[2:, lane + 3] = pair
         length = int(rng.integers(11, 16))
         scores = (rng.normal(size=(5, length)) * 4).astype(np.float32)
         scores[1].sort()
@@ -123,6 +126,7 @@ class OnlineMerge(Exercise):
             Case("left", "an empty stretch, (−∞, 0), on the left", pairs(-INF, some)),
             Case("right", "an empty stretch, (−∞, 0), on the right", pairs(some, -INF)),
             Case("both", "two empty stretches, (−∞, 0)", pairs(np.full(3, -INF), -INF)),
+            Case("nan", "pairs that hold a NaN", lost),
             Case("triples", "three pairs, merged in both groupings", three),
             Case("rows", "rows of scores, merged lane by lane in tl.reduce", scores),
         ]
@@ -233,7 +237,16 @@ class OnlineMerge(Exercise):
         )
 
     def empty_stretches(self, case: Case, result: Result, shown: str) -> Finding:
-        """Ordinary pairs are right; something with −∞, or a grouping, is not."""
+        """Ordinary pairs are right; something with −∞, a NaN, or a grouping, is not."""
+        if case.kind == "nan":
+            return Finding(
+                "nan_swallowed",
+                "A pair that holds a NaN is merged, and the result hides it: d should be NaN.",
+                shown,
+                "A softmax that turns bad input into plausible numbers hides the fault from whoever looks "
+                "for it.",
+                "Remove the tl.where or the comparison that replaces the NaN; it then spreads by itself.",
+            )
         if np.isneginf(case.x).any():
             nan = any(np.isnan(result.values(i)).any() for i in (0, 1))
             if nan:
@@ -296,6 +309,8 @@ def wrong(case: Case, result: Result) -> np.ndarray:
     """A mask of the wrong pairs."""
     m, d = expected(case.x)
     got_m, got_d = (result.values(i).astype(np.float64) for i in (0, 1))
+    if case.kind == "nan":  # d carries it on; what m is then makes no difference
+        return ~np.isnan(got_d)
     with np.errstate(invalid="ignore"):
         return (got_m != m) | ~(np.abs(got_d - d) <= tolerance(case.x))
 

@@ -3,11 +3,13 @@
 Like `sandbox.py`, this runs next to the learner's code, reports JSON types, and compares nothing.
 """
 
+import ctypes
 import math
 from dataclasses import asdict
 
 import numpy as np
 import torch
+from torch.utils._pytree import tree_leaves
 
 from course_kernels.lab.counting import Recording
 from course_kernels.lab.sandbox import (
@@ -39,10 +41,23 @@ EXPONENTIALS = {"exp", "exp_", "exp2", "exp2_", "special_exp2", "pow", "pow_"}
 
 
 class _Steps(Recording):
-    """Records the operations and refuses those that are a softmax; `refused` remembers, whoever catches."""
+    """Records the operations and refuses those that are a softmax; `refused` remembers, whoever catches.
+
+    It also follows where values come from, memory by memory. descent: 1 for what was made from x, 2 for what
+    was made from an exponential of that. foreign: memory that holds several numbers which no recorded
+    operation made, or that was made from such. changed: True once something else than a recorded operation
+    wrote into memory of the function's own.
+    """
 
     refused = ""
     wrote = False  # into an argument of the function
+    changed = False
+
+    def __init__(self):
+        super().__init__()
+        self.descent: dict[int, int] = {}
+        self.foreign: set[int] = set()
+        self.contents: dict[int, tuple] = {}  # the memory, kept alive, and its bytes after the last operation
 
     def compute(self, operation, args, kwargs):
         name = operation._schema.name.removeprefix("aten::")
@@ -50,7 +65,45 @@ class _Steps(Recording):
             self.refused = self.refused or LIBRARY.get(name, f"aten::{name}")
             raise Refused("library_softmax", self.refused)
         self.wrote = self.wrote or any(self._writes(operation, args, kwargs))
-        return operation(*args, **kwargs)
+        operands = _storages((args, kwargs))
+        for key, storage in operands.items():
+            self._look(key, storage)
+        level = max((self.descent.get(key, 0) for key in operands), default=0)
+        foreign = any(key in self.foreign for key in operands)
+        if level and name in EXPONENTIALS:
+            level = 2
+        result = operation(*args, **kwargs)
+        made = _storages(result)
+        for key, storage in made.items():
+            self.descent[key] = max(level, self.descent.get(key, 0))
+            if foreign:
+                self.foreign.add(key)
+            self.contents[key] = storage, _content(storage)
+        return result
+
+    def given(self, *arguments):
+        super().given(*arguments)
+        for key, storage in _storages(arguments).items():
+            self.descent[key], self.contents[key] = 1, (storage, _content(storage))
+
+    def _look(self, key: int, storage) -> None:
+        """Note memory that appears from elsewhere, or was written to by something else."""
+        if key not in self.contents:
+            self.contents[key] = storage, _content(storage)
+            if storage.nbytes() > 8:  # one number is a constant
+                self.foreign.add(key)
+        elif self.contents[key][1] != _content(storage):
+            self.changed = True
+
+    def origin(self, returned) -> str:
+        """How the result came about: "steps", or what speaks against it: "elsewhere", "mixed", "changed"."""
+        if not isinstance(returned, torch.Tensor) or not returned.numel():
+            return "steps"
+        ((key, storage),) = _storages(returned).items()
+        self._look(key, storage)
+        if self.descent.get(key, 0) < 2:
+            return "elsewhere"
+        return "changed" if self.changed else "mixed" if key in self.foreign else "steps"
 
     def _writes(self, operation, args, kwargs):
         for argument, value in zip(operation._schema.arguments, args, strict=False):
@@ -60,12 +113,22 @@ class _Steps(Recording):
             yield self._was_there(out.untyped_storage())
 
 
+def _storages(tree) -> dict:
+    """The memory of every tensor in a tree, by its address."""
+    storages = (leaf.untyped_storage() for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor))
+    return {storage._cdata: storage for storage in storages}
+
+
+def _content(storage) -> bytes:
+    return ctypes.string_at(storage.data_ptr(), storage.nbytes()) if storage.nbytes() else b""
+
+
 def run_steps(path: str, entry: str, cases: list[Case]) -> list[dict]:
     """Call a PyTorch function on each case; stops after one that raises.
 
     Returns a dict a case: "error" (or None), "outputs", "x_changed", "operations" (as `counting.Operation`),
     "exponentials" (elements raised by PyTorch), "numpy" (True if a tensor's values were handed out of
-    PyTorch).
+    PyTorch), "x_numpy" (True if those of x were, as an array), "origin" (as `_Steps.origin`).
     """
     close_doors(path)
     np.seterr(all="ignore")
@@ -90,6 +153,7 @@ def run_steps(path: str, entry: str, cases: list[Case]) -> list[dict]:
         except BaseException as raised:
             error = describe(raised, path)
         numpy_used = bool(handed_out)
+        x_numpy = any(method != "tolist" and key == x.untyped_storage()._cdata for method, key in handed_out)
         if steps.refused:
             error = (error or {"type": "", "text": "", "line": None, "source": ""}) | {
                 "rule": ["library_softmax", steps.refused]
@@ -104,6 +168,8 @@ def run_steps(path: str, entry: str, cases: list[Case]) -> list[dict]:
                 "operations": [asdict(row) for row in steps.rows],
                 "exponentials": sum(row.writes for row in steps.rows if row.name in EXPONENTIALS),
                 "numpy": numpy_used,
+                "x_numpy": x_numpy,
+                "origin": steps.origin(returned),
             }
         )
         if error:
@@ -115,7 +181,7 @@ def _note_calls(method: str, calls: list) -> None:
     original = getattr(torch.Tensor, method)
 
     def noted(*args, **kwargs):
-        calls.append(method)
+        calls.append((method, args[0].untyped_storage()._cdata))
         return original(*args, **kwargs)
 
     setattr(torch.Tensor, method, noted)

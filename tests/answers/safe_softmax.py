@@ -107,6 +107,36 @@ WRONG = {
         "not_pytorch",
         "import torch\n\n_kept = {}\n\n\ndef safe_softmax(x):\n    if x.shape not in _kept:\n        e = torch.exp(x - x.amax(1, keepdim=True))\n        _kept[x.shape] = e / e.sum(1, keepdim=True)\n    return _kept[x.shape]\n",
     ),
+    "numpy does it, torch.exp is called too": (
+        "not_pytorch",
+        HEAD
+        + "    torch.exp(x)\n    a = torch.as_tensor(x.tolist()).numpy().astype('f8')\n    import numpy as np\n    e = np.exp(a - a.max(1, keepdims=True))\n    return torch.from_numpy(e / e.sum(1, keepdims=True)).to(x.dtype)\n",
+    ),
+    "numpy on x, and PyTorch": (
+        "not_pytorch",
+        [(MAX, "maximum = x.amax(dim=1, keepdim=True) + float(x.numpy()[0, 0]) * 0 if x.isfinite().all() else x.amax(dim=1, keepdim=True)")],
+    ),
+    "numpy's result added to 0 times exp": (
+        "not_pytorch",
+        HEAD
+        + "    e = torch.exp((x - x.amax(1, keepdim=True)).nan_to_num(0.0, 0.0, 0.0)) * 0\n    a = np.array(x.tolist(), dtype='f8').reshape(x.shape)\n    with np.errstate(all='ignore'):\n        n = np.exp(a - a.max(1, keepdims=True))\n        n = n / n.sum(1, keepdims=True)\n    return e + torch.from_numpy(n).to(x.dtype)\n".replace("np.", "__import__('numpy').") ,
+    ),
+    "with the recording switched off": (
+        "not_pytorch",
+        HEAD
+        + "    from torch.utils._python_dispatch import _disable_current_modes\n    y = torch.exp(x)\n    with _disable_current_modes():\n        y.copy_(torch.softmax(x, 1))\n    return y\n",
+    ),
+    "in another thread": (
+        "not_pytorch",
+        HEAD
+        + "    import threading\n    y = torch.exp(x)\n    def work():\n        y.copy_(torch.softmax(x, 1))\n    t = threading.Thread(target=work)\n    t.start()\n    t.join()\n    return y\n",
+    ),
+    "wrong from 20 rows on": (
+        "not_divided",
+        [(END, "return numerator / denominator if len(x) < 20 else numerator")],
+    ),
+    "1e-6 in the sum": ("epsilon_added", [(END, "return numerator / (denominator + 1e-6)")]),
+    "a floor under the maximum": ("maximum_starts_finite", [(MAX, MAX + ".clamp(min=-1e38)")]),
     "the course's own": (
         "answer_opened",
         [("import torch\n", "import torch\nfrom course_kernels.eager import softmax\n")],

@@ -7,6 +7,7 @@ import numpy as np
 from course_kernels.lab import plain
 from course_kernels.lab.judge import Case, Finding, Result, Session, check_error, dtype_name, numbers
 from course_kernels.lab.specs.base import Exercise, Hint
+from course_kernels.lab.specs.kernel import large
 from course_kernels.lab.specs.softmax import INF, distance, softmax64
 
 SMALL = ((1, 1), (1, 2), (2, 1), (1, 3), (2, 2), (2, 3), (3, 3))  # shapes tried when looking for a small case
@@ -71,13 +72,15 @@ class SafeSoftmax(Exercise):
             return (rng.normal(size=(rows, columns)) * scale + shift).astype(np.float32)
 
         odd = int(rng.choice([29, 37, 53, 67]))
-        marked = normal(5, odd)
+        marked = normal(7, odd)
         marked[0, rng.integers(odd)] = np.nan
+        marked[5, 0] = marked[6, -1] = np.nan
         marked[1, rng.integers(odd)] = INF
         marked[2, :] = -INF
         marked[3, rng.permutation(odd)[: odd // 2]] = -INF
         apart = normal(4, odd) + np.array([[200.0], [-200.0], [0.0], [-3e4]], np.float32)
         spread = np.stack([np.linspace(-1e4, 0, odd), np.linspace(60, -40, odd), np.linspace(-90, 85, odd)])
+        low = np.stack([np.full(odd, -1e30), np.full(odd, -1e38 * rng.uniform(2.5, 3.3))]).astype(np.float32)
         half = normal(4, 60) + np.array([[0.0], [30.0], [-40.0], [300.0]], np.float32)
         return [
             Case("plain", "random numbers around 0", normal(3, odd)),
@@ -86,12 +89,14 @@ class SafeSoftmax(Exercise):
             Case("low", "scores far below 0, where exp(x) underflows", normal(2, odd, 2.0, -300.0)),
             Case("apart", "rows that lie far from each other", apart),
             Case("spread", "rows whose scores lie far from each other", spread.astype(np.float32)),
+            Case("lowest", "rows at −1e30 and below −2e38", low),
             Case("again", "other numbers in a shape that came before", normal(3, odd)),
             Case("row", "a single row", normal(1, odd)),
             Case("column", "a single column", normal(5, 1, 50.0)),
             Case("gap", "rows that do not follow each other directly in memory", normal(4, odd), gap=5),
             Case("half", "float16", half.astype(np.float16)),
             Case("marked", "rows with a NaN, with +∞, with −∞ only, with some −∞, and a plain one", marked),
+            *large(rng, (5_000, 40_000), rows=(100, 300)),
         ]
 
     def wrong(self, case: Case, result: Result) -> np.ndarray:
@@ -173,6 +178,41 @@ class SafeSoftmax(Exercise):
                 else "The result was kept from an earlier call, or made without torch.exp.",
                 "Take torch.exp of the shifted scores on every call.",
             )
+        at = f"The case: x is {case.shape} {dtype_name(case)}, {case.about}."
+        if result.x_numpy:
+            raise Finding(
+                "not_pytorch",
+                "x is handed over to numpy, and the exercise is to work in PyTorch's steps.",
+                at,
+                "What is computed outside PyTorch no GPU does, and nothing here can count.",
+                "Leave out x.numpy(); torch has amax, exp, sum and the division.",
+            )
+        if result.origin == "elsewhere":
+            raise Finding(
+                "not_pytorch",
+                "The result was not made from the exponentials that PyTorch took in this call.",
+                at,
+                "Every operation on this call's tensors was followed from x, and none of them leads to what "
+                "is returned.",
+                "Return the quotient of what torch.exp gave and its sum.",
+            )
+        if result.origin == "mixed":
+            raise Finding(
+                "not_pytorch",
+                "Numbers that PyTorch did not compute in this call take part in the result.",
+                at,
+                "A tensor of several numbers was made from a list or an array, or kept from an earlier call.",
+                "Compute from x alone.",
+            )
+        if result.origin == "changed":
+            raise Finding(
+                "not_pytorch",
+                "Something else than a PyTorch operation of this call wrote into its tensors.",
+                at,
+                "A tensor's values changed between two operations: through numpy, another thread, or its "
+                "raw memory.",
+                "Let PyTorch's operations alone make the result.",
+            )
 
     def check_keepdim(self, session: Session, case: Case, result: Result) -> None:
         """Sizes that do not match: the square matrix, where they do, shows which dimension was dropped."""
@@ -224,11 +264,16 @@ class SafeSoftmax(Exercise):
                     "On every input, the result is number for number what that gives.",
                     advice,
                 )
-        for found in (swallowed, epsilon, clamped, imprecise):
+        for found in (swallowed, epsilon, clamped, imprecise, floored):
             if finding := found(self, case, result):
                 finding.case = shown
                 return finding
         self.check_pytorch(case, result)
+        for mistake, what, advice, guess in mistakes():
+            if np.isfinite(result.values(0)).all() and self.matches([case], [result], guess):
+                if case.x.dtype == np.float32:
+                    why = "On this input the result is number for number what that gives; others are right."
+                    return Finding(mistake, what, shown, why, advice)
         pairs = [(c, r) for c, r in zip(cases, results, strict=False) if not r.error and self.whole(r, c)]
         poor = [c.about for c, r in pairs if self.wrong(c, r).any()]
         return Finding(
@@ -317,6 +362,8 @@ def tolerance(case: Case, wanted: np.ndarray) -> np.ndarray:
     keeps fewer.
     """
     wanted = np.nan_to_num(wanted)
+    if case.x.shape[1] == 1:  # exp(0) / exp(0): there is nothing to round
+        return np.zeros_like(wanted)
     if case.x.dtype == np.float16:
         columns = case.x.shape[1]
         return wanted * 2.0**-11 * (8 + 2 * distance(case.x)) + 2.0**-23 + wanted * columns * 2.0**-24
@@ -459,6 +506,20 @@ def epsilon(exercise, case, result):
         why="The largest score contributes exp(0) = 1, so the sum is never below 1: there is no 0 to guard "
         "against.",
         next="Divide by the sum as it is.",
+    )
+
+
+def floored(exercise, case, result):
+    """Rows near the end of float32, where a finite number was taken to lie below all others."""
+    wrong = exercise.wrong(case, result).any(axis=1)
+    if case.kind != "lowest" or np.isfinite(result.values(0)[wrong]).any():
+        return None
+    return Finding(
+        "maximum_starts_finite",
+        "Rows far below 0 come out as NaN: some number of the file lies above their maximum, and every "
+        "exponential is 0.",
+        why="Likely a bound under the maximum, such as clamp(min=−1e30): float32 goes down to −3.4e38.",
+        next="Take the maximum as it is.",
     )
 
 

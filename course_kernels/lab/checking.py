@@ -148,9 +148,9 @@ def judge(name: str, path: str, seed: int) -> Verdict:
             how += ", compiled for five GPUs"
             report |= answer
             compiling = None
-            missing = set(report["kernels"]) - {row["kernel"] for row in compiled}
-            if report["status"] == "pass" and missing:
-                report |= {"status": "fail", "mistake": "compile", "parts": _not_launched(missing)}
+            others = {row["kernel"] for row in compiled} - set(report["kernels"])
+            if report["status"] == "pass" and report["kernels"] and others:
+                report |= {"status": "fail", "mistake": "compile", "parts": _another_path(others)}
             if report["status"] == "pass" and not mode.interpreting() and report["runs_on_gpu"]:
                 ran = zygote.submit("compile", "course_kernels.lab.on_gpu:run_file", **job, seed=seed)
                 answer = ran.result(deadline - time.monotonic())
@@ -194,10 +194,10 @@ def remark_on_prints(path: str) -> str:
     )
 
 
-def _not_launched(kernels: set[str]) -> dict:
+def _another_path(kernels: set[str]) -> dict:
     return {
-        "what": f"The kernel {sorted(kernels)[0]} ran in the interpreter, and another path was taken for the "
-        "real compiler.",
+        "what": f"The kernel {sorted(kernels)[0]} was launched for the real compiler, and never in the "
+        "interpreter.",
         "next": "Launch the same kernels each time the function is called, whatever the mode.",
     }
 

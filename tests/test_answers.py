@@ -50,7 +50,9 @@ def test_a_wrong_answer_is_refused_by_name(name, title, tmp_path):
     for seed, report in reports.items():
         said = f"seed {seed}: {report['parts']}"
         assert report["status"] in ("fail", "error"), f"accepted with seed {seed}"
-        assert report["mistake"] == expected, said
+        # Two names where Triton's versions differ: what tl.maximum makes of a NaN.
+        names = expected if isinstance(expected, tuple) else (expected,)
+        assert report["mistake"] in names, said
         assert len(report["parts"]["what"]) > 20, "a refusal says what is wrong"
 
 

@@ -48,7 +48,7 @@ WRONG = {
     "float16 arithmetic": ("half_precision", [(").to(tl.float32)", ")"), ("tl.exp(shifted)", "tl.exp(shifted).to(x.dtype)"), (Y, "y = shifted - tl.log(d.to(tl.float32)).to(x.dtype)")]),
     "a float16 sum": ("half_precision", [(D, "d = tl.sum(tl.exp(shifted).to(x_ptr.dtype.element_ty), axis=0).to(tl.float32)")]),
     "a NaN made 0": ("nan_swallowed", [(Y, Y + "\n    y = tl.where(y == y, y, 0.0)")]),
-    "−inf made finite": ("infinity_hidden", [(Y, "y = tl.maximum(shifted - tl.log(d), -1e9)")]),
+    "−inf made finite": (("infinity_hidden", "nan_swallowed"), [(Y, "y = tl.maximum(shifted - tl.log(d), -1e9)")]),
     "reads the row twice": ("extra_loads", [(Y, 'x = tl.load(x_ptr + row * x_stride + column, mask=mask, other=-float("inf")).to(tl.float32)\n    y = x - tl.max(x, axis=0) - tl.log(d)')]),
     "two launches": ("extra_loads", [("    return y", "    log_softmax_kernel[(rows,)](y, x, y.stride(0), x.stride(0), columns, BLOCK=triton.next_power_of_2(columns))\n    return y")]),
     "the logarithm by PyTorch": ("torch_work", [(Y, "y = tl.exp(shifted) / d"), ("return y", "return y.log()")]),

@@ -183,6 +183,7 @@ WRONG = {
     ),
     "at most four chunks merged": ("tiles_left_out", [("triton.next_power_of_2(chunks)", "min(4, triton.next_power_of_2(chunks))")]),
     "a grid of at most four chunks": ("columns_unwritten", [(CHUNKS, "chunks = min(4, triton.cdiv(columns, CHUNK))")]),
+    "the grid's axes exchanged": ("grid_axes_exchanged", [("[(rows, chunks)]", "[(chunks, rows)]")]),
     "half the rows": ("rows_unwritten", [("[(rows, chunks)]", "[(triton.cdiv(rows, 2), chunks)]")]),
     "scratch lanes not masked": ("out_of_bounds", [(", mask=each < chunks, other=-float(\"inf\")", ""), (", mask=each < chunks, other=0.0", "")]),
     "scratch lanes loaded as 0": ("maximum_starts_at_zero", [('mask=each < chunks, other=-float("inf")', "mask=each < chunks, other=0.0")]),

@@ -160,6 +160,13 @@ WRONG = {
     ),
     "the whole row in one load": ("tile_too_wide", WHOLE_ROW),
     "tiles of 2048": ("tile_too_wide", [("TILE=1024", "TILE=2048")]),
+    "the row added twice": ("row_offset_twice", [("x_ptr + column", "x_ptr + row * x_stride + column")]),
+    "tiles on top of the first": ("columns_unwritten", [("y_ptr + column", "y_ptr + lane")]),
+    "the pointer moved and not put back": (
+        "pointer_not_reset",
+        [("x = tl.load(x_ptr + column, mask=column < columns, other=-float(\"inf\")).to(tl.float32)\n        new_m",
+          "x = tl.load(x_ptr + lane, mask=column < columns, other=-float(\"inf\")).to(tl.float32)\n        x_ptr += TILE\n        new_m")],
+    ),
     "half the grid": ("rows_unwritten", [("[(rows,)]", "[(triton.cdiv(rows, 2),)]")]),
     "input overwritten": ("input_overwritten", [("tl.store(y_ptr", "tl.store(x_ptr")]),
     "tl.softmax": ("library_softmax", [(STORE, "tl.store(y_ptr + column, tl.softmax(x), mask=mask)")]),

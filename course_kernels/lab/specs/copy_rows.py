@@ -4,7 +4,14 @@ import numpy as np
 
 from course_kernels.lab.judge import Case, Finding
 from course_kernels.lab.specs.base import Hint
-from course_kernels.lab.specs.kernel import KernelExercise, fingerprints, large, row_stride
+from course_kernels.lab.specs.kernel import (
+    ROW_NOT_SCALED,
+    KernelExercise,
+    fingerprints,
+    large,
+    row_stride,
+    windows,
+)
 
 COPYING = ("clone", "copy_", "_to_copy", "contiguous")
 
@@ -15,6 +22,7 @@ class CopyRows(KernelExercise):
     entry = "copy_rows"
     brief = "copy_rows(x) → y: a copy of x (rows, columns), one program a row, one load and one store."
     max_launches = 1
+    fills = False
     hints = (
         Hint(
             "nothing works yet",
@@ -109,6 +117,7 @@ class CopyRows(KernelExercise):
             ("same_column", same(x[:, :1], x.shape),
              "Every column of the result is column 0 of x: the load takes one element a row.",
              "Add `column` to the address of the load: one address a lane."),
+            ("row_not_scaled", windows(x, case.gap), ROW_NOT_SCALED, "Start the row at row * x_stride."),
             ("reversed", x[:, ::-1], "The columns are in reverse order.", "Load and store at + column, from "
              "0 up."),
             ("reversed", x[::-1], "The rows are in reverse order.", "Load and store the same row in each "

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from course_kernels.lab.judge import Case, Finding, Result, Session, Tweaks, check_error, dtype_name, numbers
+from course_kernels.lab.specs import addressing
 from course_kernels.lab.specs.base import Exercise
 
 EPSILON = 2.0**-23  # float32: twice the largest relative rounding error
@@ -22,6 +23,7 @@ class KernelExercise(Exercise):
     """
 
     outputs: tuple[str, ...] = ("y",)
+    fills = True  # what masked lanes hold makes a difference
     max_launches: int | None = None
     max_tile: int | None = None  # the most columns one load may cover
     fewer_loads = "Load once and keep what was loaded in a variable."  # the advice where too much is loaded
@@ -118,6 +120,8 @@ class KernelExercise(Exercise):
             )
         self.check_faults(session, case, result)  # first: a stray store may hit anything, x too
         if result.x_stores:
+            if (finding := addressing.exchanged_arguments(session, case, result, at)) is not None:
+                raise finding
             raise Finding(
                 "input_overwritten",
                 "The kernel stores into its input, which belongs to the caller.",
@@ -126,7 +130,7 @@ class KernelExercise(Exercise):
                 "Allocate the output with torch.empty_like(x) and store there.",
             )
         self.check_races(case, result, at)
-        self.check_outputs(case, result, at)
+        self.check_outputs(session, case, result, at)
 
     def check_races(self, case: Case, result: Result, at: str) -> None:
         """Raise a Finding for a program that loads what another of the same launch stored."""
@@ -158,7 +162,7 @@ class KernelExercise(Exercise):
                 next="Round the row length up with triton.next_power_of_2, and mask the lanes past the row.",
             )
 
-    def check_outputs(self, case: Case, result: Result, at: str) -> None:
+    def check_outputs(self, session: Session, case: Case, result: Result, at: str) -> None:
         names = ", ".join(self.outputs)
         if len(result.outputs) != len(self.outputs) or not all(o["tensor"] for o in result.outputs):
             got = ", ".join(
@@ -202,9 +206,11 @@ class KernelExercise(Exercise):
                     "not count.",
                     "Launch the kernel each time the function is called: kernel[grid](…).",
                 )
-            self.check_written(case, result, index, name, at)
+            self.check_written(session, case, result, index, name, at)
 
-    def check_written(self, case: Case, result: Result, index: int, name: str, at: str) -> None:
+    def check_written(
+        self, session: Session, case: Case, result: Result, index: int, name: str, at: str
+    ) -> None:
         output = result.outputs[index]
         if "stored" not in output:
             raise Finding(
@@ -229,6 +235,9 @@ class KernelExercise(Exercise):
             )
         if len(empty_rows):
             again = int(stored.max())
+            finding = addressing.one_axis(session, result, name, at) if again > 1 else None
+            if finding is not None:
+                raise finding
             over = int(np.argmax(stored.reshape(len(stored), -1).max(axis=1)))
             raise Finding(
                 "rows_unwritten",
@@ -245,6 +254,24 @@ class KernelExercise(Exercise):
             )
         row = int(np.flatnonzero(~by_row.all(axis=1))[0])
         missing = np.flatnonzero(~by_row[row])
+        again = int(stored.max())
+        if again > 1:
+            raise Finding(
+                "columns_unwritten",
+                f"Tiles of {name} are stored on top of each other: in row {row} some columns are stored "
+                f"{again} times, and {len(missing)} never.",
+                at,
+                f"The first column that was never written is {missing[0]}.",
+                "A tile has columns of its own: start + the lanes, in the load and in the store.",
+            )
+        if len(missing) == 1 and missing[0] == by_row.shape[1] - 1 and missing[0]:
+            raise Finding(
+                "columns_unwritten",
+                f"The last column of {name} was never written: the mask cuts it off.",
+                at,
+                f"Columns are counted from 0, so the last of {by_row.shape[1]} is {missing[0]}.",
+                "The mask is column < columns.",
+            )
         whole = missing[0] == missing[-1] - len(missing) + 1 and missing[-1] == by_row.shape[1] - 1
         raise Finding(
             "columns_unwritten",
@@ -305,6 +332,9 @@ class KernelExercise(Exercise):
                 f"Each tensor has its own: start the row at {name}_ptr + row * {name}.stride(0).",
             )
         if case.gap and tweaked:
+            proof = "Proven: the same numbers in a matrix without gaps come out right."
+            if (finding := addressing.wrong_stride(session, case, result, at, proof)) is not None:
+                raise finding
             raise Finding(
                 "row_stride",
                 f"The kernel {verb} outside {name}: it takes the number of columns for the row stride.",
@@ -324,7 +354,12 @@ class KernelExercise(Exercise):
                 "same.",
                 "Pass x.stride(0) to the kernel and start the row at x_ptr + row * x_stride.",
             )
+        if (finding := addressing.masked_wrongly(case, result, fault, at)) is not None:
+            raise finding
         if row >= rows or row < 0:
+            finding = addressing.beyond_the_rows(session, case, result, fault, name, at)
+            if finding is not None:
+                raise finding
             raise Finding(
                 "row_out_of_bounds",
                 f"The kernel {verb} rows that {name} does not have.",
@@ -350,7 +385,7 @@ class KernelExercise(Exercise):
             f"lets too much through{both}.",
             at,
             next=f"Give tl.{fault['operation']} the mask column < columns"
-            + (", and other=-float('inf')." if kind == "load_mask" else "."),
+            + (", and other=-float('inf')." if kind == "load_mask" and self.fills else "."),
         )
 
     def _flat_again(self, session: Session, case: Case) -> bool:
@@ -579,6 +614,19 @@ def large(rng: np.random.Generator, widths: tuple[int, int], rows: tuple[int, in
     ]
 
 
+ROW_NOT_SCALED = (
+    "The row number is added as it is, so each row starts one element after the one before, not one row "
+    "after it."
+)
+
+
+def windows(x: np.ndarray, gap: int) -> np.ndarray:
+    """What is loaded at x_ptr + row + column; NaN, which says nothing, where rows lie apart."""
+    if gap or x.shape[1] < 2:
+        return np.full(x.shape, np.nan)
+    return np.lib.stride_tricks.sliding_window_view(x.ravel(), x.shape[1])[: len(x)]
+
+
 # Experiments of any such exercise: each gets the failing case and its result, and returns a Finding or None.
 
 
@@ -587,6 +635,9 @@ def row_stride(exercise, session, case, result):
     if not case.gap or not exercise.right(session, [replace(case, gap=0)]):
         return None
     columns = case.x.shape[1]
+    proof = "Proven: the same numbers in a matrix without gaps come out right."
+    if (finding := addressing.wrong_stride(session, case, result, "", proof)) is not None:
+        return finding
     return Finding(
         "row_stride",
         "The kernel takes the number of columns for the row stride.",

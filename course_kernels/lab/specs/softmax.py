@@ -9,7 +9,15 @@ from dataclasses import replace
 import numpy as np
 
 from course_kernels.lab.judge import Case, Finding, Tweaks
-from course_kernels.lab.specs.kernel import EPSILON, KernelExercise, fingerprints, large, row_stride
+from course_kernels.lab.specs.kernel import (
+    EPSILON,
+    ROW_NOT_SCALED,
+    KernelExercise,
+    fingerprints,
+    large,
+    row_stride,
+    windows,
+)
 
 INF = np.inf
 
@@ -166,6 +174,15 @@ class SoftmaxExercise(KernelExercise):
                 ("same_row", np.broadcast_to((e / d)[:1], x.shape),
                  "Every row of the result is the softmax of row 0.",
                  "Use tl.program_id(0) in the address of the load."),
+                ("row_not_scaled", softmax64(windows(x, case.gap)), ROW_NOT_SCALED,
+                 "Start the row at x_ptr + row * x_stride."),
+                ("clamped_at_zero", np.exp(np.maximum(x, 0) - np.maximum(m, 0))
+                 / np.exp(np.maximum(x, 0) - np.maximum(m, 0)).sum(axis=1, keepdims=True),
+                 "Negative values of x were made 0 before the softmax, as tl.maximum(x, 0) does.",
+                 "The maximum of a tile is one number: tl.max(x, axis=0)."),
+                ("no_exponential", x / x.sum(axis=1, keepdims=True),
+                 "x is divided by its sum: the exponential is missing.",
+                 "Divide tl.exp(x - tl.max(x, axis=0)) by its sum."),
                 ("mean", e / x.shape[1], "The numerators are divided by the number of columns, not by their "
                  "sum.",
                  "Divide by tl.sum(numerator, axis=0)."),

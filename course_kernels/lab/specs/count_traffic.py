@@ -72,8 +72,9 @@ KINDS = (
 )
 
 WHY = {
-    "six_passes": "It takes subtract and exp for one kernel, or sum and divide. PyTorch launches five, and "
-    "exp reads back what subtract wrote.",
+    "six_passes": "Two passes of the eight are missing: either the reads of the maximum and of the sum, each "
+    "of which goes through a whole matrix, or what subtract writes and exp reads back. PyTorch launches five "
+    "kernels.",
     "swapped": "",
     "bytes": "",
     "one_shape": "",

@@ -37,8 +37,8 @@ def online_kernel(y_ptr, x_ptr, y_stride, x_stride, columns, BLOCK: tl.constexpr
     if x.dtype != tl.float64:
         x = x.to(tl.float32)
 
-    # One reduction where fused_row has two: each element x starts as the stretch (x, 1). So does a masked lane,
-    # as (−inf, 1): its 1 is multiplied by exp(−inf − m) = 0 when it meets an element.
+    # One reduction where fused_row has two: each element x starts as the stretch (x, 1). A masked lane does,
+    # too, as (−inf, 1): its 1 is multiplied by exp(−inf − m) = 0 when it meets an element.
     m, d = tl.reduce((x, tl.full((BLOCK,), 1.0, x.dtype)), 0, merge)
 
     tl.store(y_ptr + row * y_stride + column, tl.exp(x - m) * (1.0 / d), mask=mask)

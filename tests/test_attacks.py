@@ -10,6 +10,7 @@ from course_kernels.lab import checking, grading, learner, stubs
 from course_kernels.lab.files import solution_file
 from stored import ROOT
 
+PROBE = ROOT / "exercises" / ".probe-of-a-test"  # git ignores it
 HEAD = "import torch\nimport triton\nimport triton.language as tl\n\n\n"
 KERNEL = stubs.solution_text("fused_softmax")
 COPY = HEAD + (
@@ -71,11 +72,11 @@ CHEATS = {
     ),
     "a file written beside the course": (
         "outside_world",
-        f"open({str(ROOT / 'exercises' / '.progress.json')!r}, 'w').write('')\n" + KERNEL,
+        f"open({str(PROBE)!r}, 'w').write('')\n" + KERNEL,
     ),
     "a file removed": (
         "outside_world",
-        f"import os\nos.remove({str(ROOT / 'README.md')!r})\n" + KERNEL,
+        f"import os\nos.remove({str(PROBE)!r})\n" + KERNEL,
     ),
     "a solution that was linked": (
         "outside_world",
@@ -87,9 +88,11 @@ CHEATS = {
 @pytest.mark.parametrize("title", CHEATS)
 def test_a_cheat_does_not_pass(title, tmp_path):
     mistake, text = CHEATS[title]
+    PROBE.write_text("still here")
     (tmp_path / "answer.py").write_text(text)
     verdict = checking.judge("fused_softmax", str(tmp_path / "answer.py"), 1)
     assert (verdict.status, verdict.mistake) == ("fail", mistake), verdict.message
+    assert PROBE.read_text() == "still here"
 
 
 RACE = (

@@ -60,7 +60,12 @@ def _watcher(path: str, compiling: bool):
     closed = tuple(os.path.join(base, folder) + os.sep for folder in CLOSED_FOLDERS)
     lab = os.path.join(base, "course_kernels", "lab") + os.sep
     temporary = os.path.realpath(tempfile.gettempdir())
-    free = (temporary + os.sep, "/dev/")
+
+    def free(target: str) -> bool:
+        """True where files may be written: the temporary folder and devices, but not the course's folder."""
+        if target.startswith(base + os.sep):
+            return False
+        return target == temporary or target.startswith((temporary + os.sep, "/dev/"))
 
     def real(name) -> str:
         return os.path.realpath(os.fsdecode(name)) if isinstance(name, (str, bytes, os.PathLike)) else ""
@@ -71,7 +76,7 @@ def _watcher(path: str, compiling: bool):
             if target.startswith(closed) and target != own and not target.startswith(lab):
                 raise Refused("answer_opened", os.path.relpath(target, base))
             writes = flags & WRITING if isinstance(flags, int) else 0
-            if target and writes and target != temporary and not target.startswith(free):
+            if target and writes and not free(target):
                 raise Refused("outside_world", f"writes the file {os.path.basename(target)}")
         elif event in PROGRAM_EVENTS:
             program = os.path.basename(os.fsdecode(arguments[0] or "")) if arguments else ""
@@ -79,7 +84,7 @@ def _watcher(path: str, compiling: bool):
                 raise Refused("outside_world", f"starts another program ({event})")
         elif event in FILE_EVENTS:
             for target in map(real, arguments[:2]):
-                if target and not target.startswith(free):
+                if target and not free(target):
                     raise Refused("outside_world", f"changes the file {os.path.basename(target)}")
 
     return watch

@@ -19,14 +19,29 @@ WRONG = {
     "load without a mask": ("load_mask", [(LOAD, "x = tl.load(x_ptr + row * x_stride + column)")]),
     "store without a mask": ("store_mask", [(STORE, "tl.store(y_ptr + row * y_stride + column, y)")]),
     "columns for the row stride": ("row_stride", [("row * x_stride", "row * columns")]),
-    "strides exchanged in the launch": ("row_stride", [("y.stride(0), x.stride(0)", "x.stride(0), y.stride(0)")]),
-    "x and y exchanged in the launch": ("arguments_exchanged", [("(y, x, y.stride(0)", "(x, y, y.stride(0)")]),
+    "strides exchanged in the launch": (
+        "row_stride",
+        [("y.stride(0), x.stride(0)", "x.stride(0), y.stride(0)")],
+    ),
+    "x and y exchanged in the launch": (
+        "arguments_exchanged",
+        [("(y, x, y.stride(0)", "(x, y, y.stride(0)")],
+    ),
     "the row not scaled": ("row_not_scaled", [("row * x_stride", "row")]),
     "x divided by its sum": (
         "no_exponential",
-        [('other=-float("inf")', "other=0.0"), ("numerator = tl.exp(x - tl.max(x, axis=0))", "numerator = x")],
+        [
+            ('other=-float("inf")', "other=0.0"),
+            ("numerator = tl.exp(x - tl.max(x, axis=0))", "numerator = x"),
+        ],
     ),
-    "tl.maximum(x, 0)": ("clamped_at_zero", [("tl.max(x, axis=0)", "tl.max(tl.maximum(x, 0), axis=0)"), ("tl.exp(x -", "tl.exp(tl.maximum(x, tl.where(mask, 0.0, x)) -")]),
+    "tl.maximum(x, 0)": (
+        "clamped_at_zero",
+        [
+            ("tl.max(x, axis=0)", "tl.max(tl.maximum(x, 0), axis=0)"),
+            ("tl.exp(x -", "tl.exp(tl.maximum(x, tl.where(mask, 0.0, x)) -"),
+        ],
+    ),
     "half the grid": ("rows_unwritten", [("[(rows,)]", "[(triton.cdiv(rows, 2),)]")]),
     "a grid of one": ("rows_unwritten", [("[(rows,)]", "[(1,)]")]),
     "a grid of columns": ("rows_unwritten", [("[(rows,)]", "[(1 + (rows - 1) // 2,)]")]),
@@ -36,8 +51,12 @@ WRONG = {
     "a grid of at most 64": ("rows_unwritten", [("[(rows,)]", "[(min(rows, 64),)]")]),
     "wrong for wide rows only": (
         "not_divided",
-        [("y = numerator / tl.sum(numerator, axis=0)",
-          "y = numerator\n    if columns < 5000:\n        y = numerator / tl.sum(numerator, axis=0)")],
+        [
+            (
+                "y = numerator / tl.sum(numerator, axis=0)",
+                "y = numerator\n    if columns < 5000:\n        y = numerator / tl.sum(numerator, axis=0)",
+            )
+        ],
     ),
     "1e-6 added": ("epsilon_added", [("tl.sum(numerator, axis=0)", "(tl.sum(numerator, axis=0) + 1e-6)")]),
     "3e-6 added": ("epsilon_added", [("tl.sum(numerator, axis=0)", "(tl.sum(numerator, axis=0) + 3e-6)")]),
@@ -48,13 +67,21 @@ WRONG = {
     ),
     "a NaN in the first column made 0": (
         "nan_swallowed",
-        [("x = x.to(tl.float32)",
-          "x = x.to(tl.float32)\n    x = tl.where((column == 0) & (x != x), -float('inf'), x)")],
+        [
+            (
+                "x = x.to(tl.float32)",
+                "x = x.to(tl.float32)\n    x = tl.where((column == 0) & (x != x), -float('inf'), x)",
+            )
+        ],
     ),
     "a NaN in the last column made 0": (
         "nan_swallowed",
-        [("x = x.to(tl.float32)",
-          "x = x.to(tl.float32)\n    x = tl.where((column == columns - 1) & (x != x), -float('inf'), x)")],
+        [
+            (
+                "x = x.to(tl.float32)",
+                "x = x.to(tl.float32)\n    x = tl.where((column == columns - 1) & (x != x), -float('inf'), x)",
+            )
+        ],
     ),
     "block is the row": ("arange_not_power_of_two", [("triton.next_power_of_2(columns)", "columns")]),
     "input overwritten": (

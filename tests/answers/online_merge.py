@@ -7,7 +7,15 @@ RAW = (ANCHOR, "anchor = m")
 
 WRONG = {
     "no rescaling": ("never_rescaled", [(END, "return m, d1 + d2")]),
-    "a NaN sum made 0": ("nan_swallowed", [(END, "d = d1 * tl.exp(m1 - anchor) + d2 * tl.exp(m2 - anchor)\n    return m, tl.where(d != d, 0.0, d)")]),
+    "a NaN sum made 0": (
+        "nan_swallowed",
+        [
+            (
+                END,
+                "d = d1 * tl.exp(m1 - anchor) + d2 * tl.exp(m2 - anchor)\n    return m, tl.where(d != d, 0.0, d)",
+            )
+        ],
+    ),
     "only the first rescaled": ("one_side_rescaled", [(END, "return m, d1 * tl.exp(m1 - anchor) + d2")]),
     "only the second rescaled": ("one_side_rescaled", [(END, "return m, d1 + d2 * tl.exp(m2 - anchor)")]),
     "only the first, without a guard": (

@@ -114,12 +114,19 @@ WRONG = {
     ),
     "numpy on x, and PyTorch": (
         "not_pytorch",
-        [(MAX, "maximum = x.amax(dim=1, keepdim=True) + float(x.numpy()[0, 0]) * 0 if x.isfinite().all() else x.amax(dim=1, keepdim=True)")],
+        [
+            (
+                MAX,
+                "maximum = x.amax(dim=1, keepdim=True) + float(x.numpy()[0, 0]) * 0 if x.isfinite().all() else x.amax(dim=1, keepdim=True)",
+            )
+        ],
     ),
     "numpy's result added to 0 times exp": (
         "not_pytorch",
         HEAD
-        + "    e = torch.exp((x - x.amax(1, keepdim=True)).nan_to_num(0.0, 0.0, 0.0)) * 0\n    a = np.array(x.tolist(), dtype='f8').reshape(x.shape)\n    with np.errstate(all='ignore'):\n        n = np.exp(a - a.max(1, keepdims=True))\n        n = n / n.sum(1, keepdims=True)\n    return e + torch.from_numpy(n).to(x.dtype)\n".replace("np.", "__import__('numpy').") ,
+        + "    e = torch.exp((x - x.amax(1, keepdim=True)).nan_to_num(0.0, 0.0, 0.0)) * 0\n    a = np.array(x.tolist(), dtype='f8').reshape(x.shape)\n    with np.errstate(all='ignore'):\n        n = np.exp(a - a.max(1, keepdims=True))\n        n = n / n.sum(1, keepdims=True)\n    return e + torch.from_numpy(n).to(x.dtype)\n".replace(
+            "np.", "__import__('numpy')."
+        ),
     ),
     "with the recording switched off": (
         "not_pytorch",

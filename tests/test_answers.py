@@ -15,7 +15,7 @@ from tests.answers import tools
 SEEDS = int(os.environ.get("ANSWER_SEEDS", "1"))
 WRONG = [(name, title) for name in specs.names() for title in tools.titles(name, "wrong")]
 RIGHT = [(name, title) for name in specs.names() for title in tools.titles(name, "right")]
-SLOW = {"timeout"}  # judged once, whatever the number of seeds
+SLOW = {"timeout", "waits_for_programs"}  # judged once, whatever the number of seeds
 
 
 def seeds(count):
@@ -26,12 +26,11 @@ def label(value):
     return str(value)
 
 
-def judged(name, path, count):
+def judged(name, path, count, seconds=15):
     """The judge's reports on several seeds; without the compiler, which has no say in a wrong answer."""
+    judge = "course_kernels.lab.judge:judge_file"
     jobs = {
-        seed: zygote.submit(
-            "interpret", "course_kernels.lab.judge:judge_file", name=name, path=path, seed=seed
-        )
+        seed: zygote.submit("interpret", judge, name=name, path=path, seed=seed, seconds=seconds)
         for seed in seeds(count)
     }
     return {seed: job.result(200) for seed, job in jobs.items()}
@@ -46,7 +45,7 @@ def test_a_wrong_answer_is_refused_by_name(name, title, tmp_path):
         verdict = checking.judge(name, path, secrets.randbits(32))
         reports = {0: vars(verdict)}
     else:
-        reports = judged(name, path, 1 if expected in SLOW else SEEDS)
+        reports = judged(name, path, 1, seconds=4) if expected in SLOW else judged(name, path, SEEDS)
     for seed, report in reports.items():
         said = f"seed {seed}: {report['parts']}"
         assert report["status"] in ("fail", "error"), f"accepted with seed {seed}"

@@ -1,7 +1,7 @@
 """bandwidth(("copy", "fused_row")): the curve of a lesson, measured on the GPU that is here, or recorded."""
 
 from course_kernels.lab import figures, mode, results
-from course_kernels.lab.picture import Display, Stack
+from course_kernels.lab.picture import Display, Stack, Table
 
 WIDTHS = (64, 256, 1024, 4096, 8192, 16_384, 32_768)
 BYTES = 1 << 30  # of one matrix: far larger than any L2
@@ -25,8 +25,6 @@ class Bandwidth(Display):
         picture = figures.bandwidth_curve(self.records, self.kernels, self.source)
         columns = sorted({r.columns for r in self.records})
         rate = {(r.kernel, r.columns): r.gbps for r in self.records}
-        from course_kernels.lab.picture import Table
-
         rows = [[c, *(rate.get((k, c)) for k in self.kernels)] for c in columns]
         return Stack(picture, Table(rows, ["columns", *self.kernels], f"GB/s; {self.source}"))
 

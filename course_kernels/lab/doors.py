@@ -56,7 +56,7 @@ def close_doors(path: str, compiling: bool = False) -> None:
 
 
 def _watcher(path: str, compiling: bool):
-    own, base = os.path.realpath(path), str(root())
+    own, base = os.path.realpath(path), os.path.realpath(root())
     closed = tuple(os.path.join(base, folder) + os.sep for folder in CLOSED_FOLDERS)
     lab = os.path.join(base, "course_kernels", "lab") + os.sep
     temporary = os.path.realpath(tempfile.gettempdir())

@@ -201,9 +201,11 @@ class Meter:
 
     def region_of(self, tensor: torch.Tensor) -> Region | None:
         """The region that a tensor, or a view, lies in."""
-        address = tensor.data_ptr()
+        return self._region_at(tensor.data_ptr())
+
+    def _region_at(self, address: int) -> Region | None:
         for region in self.regions:
-            if region.span and region.base <= address < region.base + region.span * region.itemsize:
+            if region.base <= address < region.base + region.span * region.itemsize:
                 return region
         return None
 
@@ -332,21 +334,16 @@ class Meter:
             if self.tweaks.masked_lanes is not None:  # what lies outside counts as masked
                 other = _full(pointers.data.shape, self.tweaks.masked_lanes, numpy_type, element)
         if bare:
-            self.bare.add(self._name_at(pointers.data, active))
+            region = self._region_at(_first(pointers.data, active))
+            self.bare.add(region.name if region else "")
             other = other or _full(pointers.data.shape, math.nan, numpy_type, element)
         return original(builder, pointers, _mask(allowed), other, *rest)
 
-    def _name_at(self, addresses: np.ndarray, active: np.ndarray) -> str:
-        address = int(addresses.reshape(-1)[np.argmax(active.reshape(-1))])
-        inside = (r.name for r in self.regions if r.base <= address < r.base + r.span * r.itemsize)
-        return next(inside, "")
-
     def _from_input(self, addresses: np.ndarray, active: np.ndarray) -> bool:
-        # A load whose lanes are all masked still points at something: go by the first lane then.
-        address = int(addresses.reshape(-1)[np.argmax(active.reshape(-1))])
-        for region in self.regions:
-            if region.base <= address < region.base + region.span * region.itemsize:
-                return region.given
+        address = _first(addresses, active)
+        region = self._region_at(address)
+        if region is not None:
+            return region.given
         given = [r for r in self.regions if r.given and r.span]
         return any(r.base <= address < r.base + 2 * r.span * r.itemsize for r in given)
 
@@ -543,6 +540,11 @@ def _reduce_in_halves(reduction, input) -> list:
 
 def _mask(allowed: np.ndarray) -> "interpreter.TensorHandle":
     return interpreter.TensorHandle(allowed, tl.int1)
+
+
+def _first(addresses: np.ndarray, active: np.ndarray) -> int:
+    """The address of the first active lane; of the first lane, where all are masked."""
+    return int(addresses.reshape(-1)[np.argmax(active.reshape(-1))])
 
 
 def _full(shape, value: float, numpy_type, element) -> "interpreter.TensorHandle":

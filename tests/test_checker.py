@@ -56,6 +56,26 @@ def test_what_goes_wrong_ends_in_a_sentence(tmp_path, line, mistake):
     assert after.status == "pass", after.message
 
 
+@pytest.mark.versions
+@pytest.mark.parametrize(
+    ("old", "new", "name"),
+    [
+        ("x_ptr + row * x_stride", "x_ptr + row * x_stride.to(tl.int64)", "x_stride"),
+        ("column < columns", "column < columns.to(tl.int64)", "columns"),
+    ],
+)
+def test_what_compiles_until_an_argument_is_1(tmp_path, old, new, name):
+    """For x of one column the stride and the length are 1, and Triton compiles 1 as a plain number."""
+    text = stubs.solution_text("fused_softmax")
+    assert old in text
+    verdict = judge(tmp_path, text.replace(old, new))
+    assert (verdict.status, verdict.mistake) == ("fail", "compile"), verdict.message
+    assert f"`{name}` is 1 there" in verdict.parts["what"] and "constexpr" in verdict.parts["why"]
+    assert "tl.program_id(0).to(tl.int64)" in verdict.parts["next"] and "At line" in verdict.parts["case"]
+    cast = text.replace("row = tl.program_id(0)", "row = tl.program_id(0).to(tl.int64)")
+    assert judge(tmp_path, cast).status == "pass"
+
+
 def test_an_import_that_ends_the_process(tmp_path):
     verdict = judge(tmp_path, "import os\nos._exit(1)\n")
     assert (verdict.status, verdict.mistake) == ("error", "exit")

@@ -10,7 +10,7 @@ import os
 import re
 import subprocess
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import triton
@@ -25,6 +25,11 @@ from course_kernels.lab import gpus
 # The architectures of the course, and a GPU of each whose limits the occupancy is counted for.
 ARCHITECTURES = {75: "T4", 80: "A100-80GB", 89: "L4", 90: "H200", 100: "B200"}
 SECONDS = 60
+# Besides an exercise's own calls, for one architecture: an argument that equals 1 becomes a plain number.
+SMALL_CALLS = (
+    {"shape": [1, 1], "dtype": "float32", "architectures": [80]},
+    {"shape": [3, 5], "dtype": "float32", "architectures": [80]},
+)
 
 
 @dataclass
@@ -34,6 +39,7 @@ class Compiled:
     registers: 32-bit registers a thread. stack: bytes a thread in local memory; above 0 it spilled.
     shared: bytes of shared memory a program. occupancy: the share of the SM's warps that can be resident.
     call: the shape and dtype of x that it was compiled for.
+    ones: the arguments that were 1, and so plain numbers for the compiler.
     error: the compiler's message, empty if it compiled; line and source: where, in the kernel's file.
     """
 
@@ -41,6 +47,7 @@ class Compiled:
     architecture: int
     gpu: str
     call: str = ""
+    ones: list[str] = field(default_factory=list)
     registers: int = 0
     stack: int = 0
     shared: int = 0
@@ -119,10 +126,14 @@ class Recorder:
     """While active, every launch in this process compiles for the architectures and runs nothing."""
 
     def __init__(self, architectures=tuple(ARCHITECTURES)):
-        self.architectures = list(architectures)
+        self.driver = _Driver([])
+        self.use(architectures)
         self.compiled: list[Compiled] = []
-        self.driver = _Driver(self.architectures)
         self.call = ""
+
+    def use(self, architectures) -> None:
+        """Compile for these from here on."""
+        self.architectures = self.driver.architectures = list(architectures)
 
     def __enter__(self):
         first_configuration()
@@ -143,6 +154,12 @@ class Recorder:
     def _compile(self, function, original, args, grid, kwargs) -> None:
         architecture = self.architectures[self.driver.device]
         report = Compiled(function.__name__, architecture, ARCHITECTURES.get(architecture, ""), self.call)
+        given = dict(zip(function.arg_names, args, strict=False)) | kwargs
+        report.ones = [
+            p.name
+            for p in function.params
+            if not p.is_constexpr and type(given.get(p.name)) is int and given[p.name] == 1
+        ]
         try:
             kernel = original(function, *args, grid=grid, warmup=True, **kwargs)
             report.num_warps = kernel.metadata.num_warps
@@ -160,6 +177,16 @@ class Recorder:
             report.error, report.line, report.source = explain(error, function)
         if asdict(report) not in [asdict(c) for c in self.compiled]:
             self.compiled.append(report)
+
+
+def plain_numbers(failed: dict, compiled: list[dict]) -> list[str]:
+    """The arguments whose being 1 is why a kernel did not compile; none if that was not the reason."""
+    named = [name for name in failed["ones"] if re.search(rf"\b{name}\b", failed["source"])]
+    if any(re.search(rf"\b{name}\.\w", failed["source"]) for name in named):
+        return named
+    others = [set(c["ones"]) for c in compiled if c["kernel"] == failed["kernel"] and not c["error"]]
+    new = [name for name in failed["ones"] if others and all(name not in ones for ones in others)]
+    return [name for name in named if name in new] or new
 
 
 def resources(cubin: bytes) -> tuple[int, int]:
@@ -201,7 +228,8 @@ def compile_file(
 ) -> dict:
     """A job for the compile server: call the entry on tensors of these shapes, compiling what it launches.
 
-    calls: [{"shape", "dtype", "gap"}]. Returns {"compiled": [Compiled as dict], "error": a sentence or ""}.
+    calls: [{"shape", "dtype", "gap", "architectures"}], the last two if wanted.
+    Returns {"compiled": [Compiled as dict], "error": a sentence or ""}.
     """
     from course_kernels.lab.isolation import isolate
 
@@ -234,6 +262,7 @@ def _compile_calls(path, entry, calls, adapt, architectures) -> dict:
                 importlib.import_module("course_kernels.inputs").check_place = lambda x: None
             for spec in calls:
                 x = _tensor(spec)
+                recorder.use(spec.get("architectures") or architectures or ARCHITECTURES)
                 recorder.call = f"{' × '.join(map(str, spec['shape']))} {spec['dtype']}"
                 call(function, x) if call else function(x, **spec.get("options", {}))
         except Exception as error:

@@ -163,6 +163,7 @@ def compile_exercise(name: str, path: str) -> dict:
 
     exercise = specs.get(name)
     calls = list(exercise.compile_calls)
+    calls += compiling.SMALL_CALLS if calls and not exercise.adapt else ()  # a harness's kernels need none
     report = compiling.compile_file(path, exercise.entry, calls, exercise.adapt_name) if calls else NOTHING
     finding = compile_findings(report, Path(path).read_text(encoding="utf-8", errors="replace"))
     if finding is None:
@@ -375,12 +376,15 @@ def compile_findings(report: dict, text: str = "") -> Finding | None:
             )
         return None
     first = failed[0]
-    every = len({c["architecture"] for c in failed}) == len(compiling.ARCHITECTURES)
+    same_call = [c for c in report["compiled"] if c["call"] == first["call"]]
+    every = all(c["error"] for c in same_call if c["kernel"] == first["kernel"])
     target = "a GPU" if every else f"a {first['gpu']} (compute capability {first['architecture'] / 10})"
     place = f"At `{echo(first['source'])}`." if first["source"] else ""
     if first["line"]:
         place = at_line(first["line"], echo(first["source"]))
     said = f"The compiler says: {first['error']}"
+    if names := compiling.plain_numbers(first, report["compiled"]):
+        return _equals_one(first, names, place, said)
     meaning = translate(first["error"], first["line"], text)
     if meaning is not None:
         return Finding(
@@ -399,6 +403,24 @@ def compile_findings(report: dict, text: str = "") -> Finding | None:
         said,
         "The interpreter is Python and forgives what a GPU cannot do: numpy calls, an `if` on a whole tile, "
         "a loop variable that changes its type.",
+    )
+
+
+def _equals_one(failed: dict, names: list[str], place: str, said: str) -> Finding:
+    """A kernel that compiles as long as an argument is not 1."""
+    these = " and ".join(f"`{name}`" for name in names)
+    one, number = ("are 1", "plain numbers") if len(names) > 1 else ("is 1", "a plain number")
+    cast = ".to(" in failed["source"]
+    return Finding(
+        "compile",
+        f"The kernel {failed['kernel']} does not compile for x of {failed['call']}: {these} {one} there.",
+        place,
+        f"Triton compiles an argument that equals 1 as {number}, a constexpr, and 1 has no .to, no .dtype "
+        f"and no .shape. The interpreter lets it pass. {textwrap.shorten(said, 200)}",
+        "Cast something that is never an argument: row = tl.program_id(0).to(tl.int64), and row * stride is "
+        "as wide as row is."
+        if cast
+        else "Use such an argument in arithmetic and comparisons, where a number does as well.",
     )
 
 

@@ -5,7 +5,6 @@ This runs in a process forked for one check. The learner's code runs in children
 is the word of a process that the learner's code shares, so `doors` keeps it from the checker's objects.
 """
 
-import math
 import re
 import textwrap
 import warnings
@@ -18,6 +17,7 @@ from course_kernels.lab import compiling, doors, isolation, sandbox
 from course_kernels.lab.meter import Tweaks
 from course_kernels.lab.sandbox import Case, decode, encode
 from course_kernels.lab.translations import Code, Meaning, echo, translate
+from course_kernels.lab.wording import numbers
 
 NOTHING = {"compiled": [], "error": ""}
 SECONDS = 15  # for one run of the learner's code over all cases; a right answer takes well under one
@@ -336,22 +336,6 @@ def _rule(rule: str, rest: list, exercise) -> tuple:
 
 def dtype_name(case: Case) -> str:
     return str(case.x.dtype)
-
-
-def numbers(values, most: int = 6) -> str:
-    """A few numbers, as a message writes them."""
-    values = list(np.asarray(values).reshape(-1))
-    text = ", ".join(_number(v) for v in values[:most])
-    return f"[{text}{', …' if len(values) > most else ''}]"
-
-
-def _number(value) -> str:
-    value = float(value)
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "−∞" if value < 0 else "∞"
-    return f"{value:.5g}".replace("-", "−")
 
 
 def compile_findings(report: dict, text: str = "") -> Finding | None:

@@ -1,0 +1,52 @@
+"""Numbers, counts and grids, as messages write them."""
+
+import math
+
+import numpy as np
+
+
+def count(number: int, noun: str, plural: str = "") -> str:
+    """ "1 row", "3 rows", "1,024 rows"; plural where it is not the noun with an s."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def which(noun: str, values, most: int = 5) -> str:
+    """ "row 3", "rows 1 and 2", "rows 0, 1, 2, 3, 4 and 7 more"."""
+    values = [f"{v:,}" for v in values]
+    if len(values) > most + 1:
+        values = values[:most] + [f"{len(values) - most:,} more"]
+    if len(values) < 2:
+        return f"{noun} {''.join(values)}"
+    return f"{noun}s {', '.join(values[:-1])} and {values[-1]}"
+
+
+def grid(launch: dict) -> str:
+    """A launch's grid as a learner writes it: "(3,)", "(3, 2)"."""
+    numbers = [int(n) for n in launch["grid"]]
+    while len(numbers) > 1 and numbers[-1] == 1:
+        numbers.pop()
+    return f"({numbers[0]},)" if len(numbers) == 1 else str(tuple(numbers))
+
+
+def grids(launches: list[dict]) -> str:
+    """A sentence on the grids of all launches."""
+    if len(launches) == 1:
+        return f"The grid was {grid(launches[0])}."
+    return f"The grids were {', then '.join(grid(launch) for launch in launches)}."
+
+
+def numbers(values, most: int = 6, digits: int = 5) -> str:
+    """A few numbers in brackets."""
+    values = list(np.asarray(values).reshape(-1))
+    text = ", ".join(number(v, digits) for v in values[:most])
+    return f"[{text}{', …' if len(values) > most else ''}]"
+
+
+def number(value, digits: int = 5) -> str:
+    """One number, with a true minus sign."""
+    value = float(value)
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "−∞" if value < 0 else "∞"
+    return f"{value:.{digits}g}".replace("-", "−")

@@ -6,7 +6,18 @@ import sys
 
 import pytest
 
-from course_kernels.lab import checking, grading, learner, stubs
+from course_kernels.lab import (
+    allowed,
+    checking,
+    doors,
+    grading,
+    isolation,
+    landlock,
+    learner,
+    specs,
+    stubs,
+    zygote,
+)
 from course_kernels.lab.files import solution_file
 from stored import ROOT
 
@@ -82,7 +93,60 @@ CHEATS = {
         "outside_world",
         f"import os\nos.link({str(solution_file('fused_softmax'))!r}, '/tmp/linked-by-a-test.py')\n" + KERNEL,
     ),
-}
+    "a file written by PyTorch, past Python": (
+        "torch_work",
+        KERNEL.replace(
+            "    rows, columns = x.shape",
+            f"    torch.from_file({str(PROBE)!r}, shared=True, size=4, dtype=torch.uint8).fill_(0)\n"
+            "    rows, columns = x.shape",
+        ),
+    ),
+    "attributes by a string": (
+        "out_of_place",
+        KERNEL + "\n\nprint(getattr(fused_softmax, '__glo' + 'bals__'))\n",
+    ),
+    "attributes by a pattern": (
+        "out_of_place",
+        KERNEL + "\n\nmatch iter(()):\n    case object(__class__=kind):\n        pass\n",
+    ),
+    "attributes by a format": (
+        "out_of_place",
+        KERNEL + "\n\nprint('{0.__globals__}'.format(fused_softmax))\n",
+    ),
+    "attributes by functools": (
+        "out_of_place",
+        "from functools import update_wrapper as copy\n" + KERNEL,
+    ),
+    "the interpreter's modules through Triton": (
+        "out_of_place",
+        KERNEL + "\n\nprint(tl.extra.modules['gc'])\n",
+    ),
+    "a module under another name": (
+        "out_of_place",
+        KERNEL + "\n\nt = torch\nt.os.getpid()\n",
+    ),
+    "a function of Triton's replaced": (
+        "out_of_place",
+        KERNEL + "\n\ntl.static_assert = tl.load\n",
+    ),
+    "a file that turns itself into a right one": (
+        "outside_world",
+        f"import os\ntext = {KERNEL!r}\nopen(__file__, 'w').write(text)\nexec(text)\n",
+    ),
+    "a folder made": (
+        "outside_world",
+        f"import os\nos.mkdir({str(PROBE) + '-folder'!r})\n" + KERNEL,
+    ),
+    "the checker ended": (
+        "outside_world",
+        "import os\nos.kill(os.getppid(), 9)\n" + KERNEL,
+    ),
+    "a tensor that answers for itself": (
+        "wrong_return",
+        HEAD + "class Y(torch.Tensor):\n    def data_ptr(self):\n        return 0\n\n\n"
+        + KERNEL[KERNEL.index("@triton.jit"):].replace("    return y", "    return y.as_subclass(Y)"),
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("title", CHEATS)
@@ -93,6 +157,76 @@ def test_a_cheat_does_not_pass(title, tmp_path):
     verdict = checking.judge("fused_softmax", str(tmp_path / "answer.py"), 1)
     assert (verdict.status, verdict.mistake) == ("fail", mistake), verdict.message
     assert PROBE.read_text() == "still here"
+
+
+FORGED = """import json
+import os
+import struct
+
+verdict = {"status": "pass", "mistake": None, "parts": {}, "earned": [], "printed": "", "how": "forged",
+           "lesson": "", "has_kernel": False, "runs_on_gpu": False, "kernels": []}
+answer = json.dumps({"value": verdict}).encode()
+for line in range(3, 64):
+    try:
+        if "socket" in os.readlink(f"/proc/self/fd/{line}"):
+            os.write(line, struct.pack("<Q", len(answer)) + answer)
+    except OSError:
+        pass
+"""
+
+
+def test_the_verdict_cannot_be_written_by_the_answer(tmp_path):
+    """The line on which the judge's verdict goes out is not open where the learner's code runs."""
+    (tmp_path / "answer.py").write_text(FORGED)
+    verdict = checking.judge("fused_softmax", str(tmp_path / "answer.py"), 1)
+    assert (verdict.status, verdict.mistake) == ("error", "entry_missing"), verdict.message
+
+
+@pytest.mark.parametrize("record", ["{}", "[]", "3", '{"kind": "ok"}', '{"kind": "ok", "value": [{}]}'])
+def test_a_forged_record_is_no_pass(tmp_path, record):
+    """What is written in place of the report may be anything; the check then says so, and passes nothing."""
+    (tmp_path / "answer.py").write_text(
+        f"import os, struct\ndata = {record.encode()!r}\n"
+        "for line in range(3, 64):\n    try:\n"
+        "        os.write(line, struct.pack('<Q', len(data)) + data)\n    except OSError:\n        pass\n"
+        "os._exit(0)\n"
+    )
+    assert checking.judge("fused_softmax", str(tmp_path / "answer.py"), 1).status == "error"
+
+
+ODD_EXCEPTIONS = {
+    "its text raises": "class E(Exception):\n    def __str__(self):\n        raise self\n\n\nerror = E()",
+    "its text is no text": "class E(Exception):\n    def __str__(self):\n        return 3\n\n\nerror = E()",
+    "its text is huge": "error = Exception('x' * (50 << 20))",
+    "its own cause": "error = Exception('mine')\nerror.__cause__ = error",
+    "causes that lie": "class E(Exception):\n    __cause__ = property(lambda self: 1 / 0)\n\n\nerror = E('mine')",
+    "called like Triton's": "class InterpreterError(Exception):\n    pass\n\n\n"
+    "error = InterpreterError('mine')\nerror.__cause__ = error",
+    "a class without a name": "class M(type):\n    __name__ = property(lambda self: 1 / 0)\n\n\n"
+    "class E(Exception, metaclass=M):\n    pass\n\n\nerror = E('mine')",
+    "no memory, it says": "class E(MemoryError):\n    def __str__(self):\n        raise self\n\n\nerror = E()",
+    "a line that is none": "error = SyntaxError('odd', (__file__, 'x', 1, 'y'))",
+    "a number too long to write": "error = SystemExit(10 ** 9999)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("title", ODD_EXCEPTIONS)
+@pytest.mark.parametrize("name", ["fused_softmax", "count_traffic"])
+def test_an_odd_exception_is_said_all_the_same(title, name, tmp_path):
+    entry = "fused_softmax(x)" if name == "fused_softmax" else "eager_traffic(m, n)"
+    (tmp_path / "answer.py").write_text(f"{ODD_EXCEPTIONS[title]}\n\n\ndef {entry}:\n    raise error\n")
+    verdict = checking.judge(name, str(tmp_path / "answer.py"), 1)
+    assert verdict.status == "error" and verdict.mistake in ("exception", "memory", "exit", "syntax_error")
+    assert "checker itself failed" not in verdict.message and "could not run" not in verdict.message
+    assert len(verdict.message) < 3000 and verdict.seconds < 12, verdict.message
+
+
+def test_a_child_that_cannot_tell_what_it_raised():
+    def function():
+        raise type("E", (Exception,), {"__str__": lambda self: 1 / 0})()
+
+    outcome = isolation.isolate(function, seconds=20)
+    assert (outcome.kind, outcome.value) == ("raised", "E: its text could not be read")
 
 
 RACE = (
@@ -187,3 +321,154 @@ def test_json_in_a_terminal_without_unicode():
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     answer = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT)
     assert answer.returncode == 0 and answer.stdout.startswith("{"), answer.stderr
+
+
+@pytest.fixture
+def linked(tmp_path):
+    """A checkout, and another way to it through a symbolic link."""
+    real, link = tmp_path / "real", tmp_path / "link"
+    for folder in ("exercises", "notebooks", "solutions"):
+        (real / folder).mkdir(parents=True)
+    for name in ("fused_softmax", "copy_rows"):
+        (real / "solutions" / f"{name}.py").write_text(solution_file(name).read_text())
+    link.symlink_to(real)
+    return real, link
+
+
+@pytest.mark.parametrize("stand", ["real", "link", "elsewhere"])
+def test_a_checkout_behind_a_link(linked, stand, monkeypatch):
+    """The solutions are closed by whichever way one stands in the checkout, and opens them."""
+    real, link = linked
+    monkeypatch.chdir({"real": real, "link": link, "elsewhere": ROOT}[stand])
+    zygote.stop()  # so that the servers stand there as well
+    try:
+        for file in (real / "exercises" / "answer.py", link / "exercises" / "answer.py"):
+            for way in (real, link):
+                wanted = way / "solutions" / "copy_rows.py"
+                file.write_text(f"open({str(wanted)!r}).read()\n" + KERNEL)
+                verdict = checking.judge("fused_softmax", str(file), 1)
+                assert verdict.mistake == "answer_opened", f"{way} from {file}: {verdict.message}"
+            file.write_text(KERNEL)
+            verdict = checking.judge("fused_softmax", str(file), 1)
+            assert verdict.status == "pass", verdict.message
+    finally:
+        zygote.stop()
+
+
+@pytest.mark.skipif(not landlock.available(), reason="this Linux has no Landlock")
+def test_what_goes_around_python_is_stopped_by_linux(tmp_path):
+    """Without Python's hook: no closed file read, none written, no program started, nobody signalled."""
+    (tmp_path / "exercises").mkdir()
+    answer = tmp_path / "exercises" / "answer.py"
+    answer.write_text("mine")
+    target = str(tmp_path / "written")
+
+    def tried():
+        closed = doors.closed_folders(str(answer))
+        landlock.restrict(closed, [str(answer)], [], programs=False)
+        done = []
+        for title, attempt in {
+            "read": lambda: solution_file("copy_rows").read_text(),
+            "write": lambda: open(target, "w"),
+            "own": lambda: open(answer, "w"),
+            "make": lambda: os.mkdir(target),
+            "remove": lambda: os.remove(answer),
+            "start": lambda: subprocess.run([sys.executable, "-c", ""]),
+            "signal": lambda: os.kill(os.getppid(), 0),
+        }.items():
+            try:
+                attempt()
+                done.append(title)
+            except OSError:
+                pass
+        assert answer.read_text() == "mine" and (ROOT / "README.md").read_text()
+        return done
+
+    outcome = isolation.isolate(tried, seconds=20)
+    assert outcome.kind == "ok", outcome.value
+    assert set(outcome.value) <= {"signal"}  # which Linux can stop since 6.12
+
+
+IN_PLACE = """
+import math
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Optional
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+import triton
+import triton.language as tl
+from torch import nn
+from triton.language.extra import libdevice
+
+LOG2E: tl.constexpr = tl.constexpr(math.log2(math.e))
+DEVICE = triton.runtime.driver.active.get_active_torch_device()
+
+
+class Module(nn.Module):
+    def __init__(self, scale: Optional[float] = None):
+        super().__init__()
+        self.scale = scale or torch.finfo(torch.float32).max
+        self._kept = np.float32(np.inf)
+
+    def forward(self, x: torch.Tensor):
+        return F.relu(x) + x.sum(dim=-1, keepdim=True)
+
+
+@triton.autotune(configs=[triton.Config({"BLOCK": 64}, num_warps=4)], key=["columns"])
+@triton.jit
+def kernel(x_ptr, columns, BLOCK: tl.constexpr):
+    tl.store(x_ptr, libdevice.exp(tl.math.exp2(1.0) * LOG2E).to(x_ptr.dtype.element_ty))
+
+
+def softmax(input, eps=1e-6):
+    print("{} of {:.3f}".format(input.shape, eps), f"{type(input).__name__} {torch.__version__}")
+    return partial(torch.empty_like, input)()
+
+
+if __name__ == "__main__":
+    import os
+
+    print(os.getpid(), getattr(torch, "pi"))
+"""
+
+
+def test_what_people_write_is_in_place():
+    assert allowed.out_of_place(IN_PLACE) is None
+    for name in specs.names():
+        assert allowed.out_of_place(stubs.solution_text(name)) is None, name
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import os",
+        "from torch import os",
+        "import torch; torch.os",
+        "import torch; torch.utils._python_dispatch",
+        "import torch; torch.UntypedStorage.from_file('x')",
+        "import torch; torch.nn.functional.torch.os",
+        "import numpy as np; np.ctypeslib",
+        "import triton; triton.knobs",
+        "import triton; triton.runtime.interpreter",
+        "from triton.runtime import interpreter",
+        "import triton.language as tl; tl.core.wraps",
+        "import typing; typing.get_type_hints",
+        "from torch import *",
+        "from . import x",
+        "x.handle",
+        "x._base",
+        "(y for y in x).gi_frame",
+        "type(x).to = 3",
+        "__builtins__",
+        "f.format(x)",
+        "match x:\n    case D(y): pass",
+        "def f():\n    global __name__",
+        "__name__ = '__main__'",
+        "if __name__ == '__main__':\n    pass\nelse:\n    import os",
+    ],
+)
+def test_what_leads_elsewhere_is_out_of_place(line):
+    assert allowed.out_of_place(line) is not None

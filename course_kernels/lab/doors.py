@@ -1,37 +1,32 @@
 """Keep a learner's code to the exercise: no answers, no other programs, no files, no look at the checker.
 
-Some of it is refused while the code runs, by Python's audit events; the rest when it would pass, by a look at
-its text (`out_of_place`). This is Python guarding Python: it stops what people try, and does not claim more.
+Python's audit events give the sentences; `landlock`, where Linux has it, holds against what goes around them.
+Against code that changes how the check counts, in the process that it shares with the meter, there is
+neither: for that, what passes is read first (`allowed`).
 """
 
-import ast
 import os
 import sys
 import tempfile
+from pathlib import Path
 
+import triton
 import triton.language as tl
 from triton import knobs
 
+from course_kernels.lab import landlock
 from course_kernels.lab.files import root
 
 HIDDEN_PACKAGES = ("course_kernels", "solutions", "tests")
 CLOSED_FOLDERS = ("solutions", "course_kernels", "tests", ".git")
 PROGRAM_EVENTS = ("subprocess.Popen", "os.system", "os.fork", "os.forkpty", "os.exec", "os.posix_spawn")
-FILE_EVENTS = ("os.rename", "os.remove", "os.link", "os.symlink", "os.rmdir", "os.truncate", "os.chmod")
+FILE_EVENTS = (
+    "os.rename", "os.remove", "os.link", "os.symlink", "os.rmdir", "os.mkdir", "os.truncate", "os.chmod",
+    "os.chown", "os.utime", "os.setxattr",
+)  # fmt: skip
+SIGNAL_EVENTS = ("os.kill", "os.killpg", "signal.pthread_kill")
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 COMPILER = {"ptxas", "ptxas-blackwell", "cuobjdump"}  # what Triton starts while it compiles
-
-# What no exercise needs, and what reaches around the check.
-MODULES = {
-    "builtins", "concurrent", "ctypes", "cffi", "gc", "importlib", "inspect", "mmap", "multiprocessing",
-    "runpy", "shutil", "signal", "socket", "subprocess", "threading", "_thread", "asyncio", "pickle",
-}  # fmt: skip
-NAMES = {"__builtins__", "__import__", "compile", "eval", "exec", "globals", "open", "breakpoint"}
-ATTRIBUTES = {
-    "__builtins__", "__closure__", "__code__", "__globals__", "__subclasses__", "_disable_current_modes",
-    "_getframe", "_python_dispatch", "data_ptr", "f_back", "f_globals", "f_locals", "from_file", "handle",
-    "meta_path", "modules", "settrace", "setprofile", "untyped_storage",
-}  # fmt: skip
 
 
 class Refused(RuntimeError):
@@ -50,22 +45,35 @@ def close_doors(path: str, compiling: bool = False) -> None:
     # The mode stays as it is, but the environment no longer tells it.
     knobs.runtime.interpret = not compiling
     os.environ.pop("TRITON_INTERPRET", None)
-    sys.addaudithook(_watcher(path, compiling))
+    writable, programs = [], []
+    if compiling:
+        folder = os.environ.get("TRITON_CACHE_DIR") or tempfile.gettempdir()
+        tempfile.tempdir = os.environ["TMPDIR"] = folder
+        writable = [os.path.realpath(folder)]
+        chosen = [v for k, v in os.environ.items() if k.startswith("TRITON_") and k.endswith("_PATH")]
+        programs = [os.path.dirname(triton.__file__), *map(os.path.dirname, chosen)]
+    own, lab = os.path.realpath(path), os.path.realpath(Path(__file__).parent)
+    closed = closed_folders(path)
+    landlock.restrict(closed, [own, lab], writable, programs=compiling)
+    sys.addaudithook(_watcher(own, lab, closed, writable, programs))
     for home in (tl, tl.standard):
         home.softmax = _no_softmax
 
 
-def _watcher(path: str, compiling: bool):
-    own, base = os.path.realpath(path), os.path.realpath(root())
-    closed = tuple(os.path.join(base, folder) + os.sep for folder in CLOSED_FOLDERS)
-    lab = os.path.join(base, "course_kernels", "lab") + os.sep
-    temporary = os.path.realpath(tempfile.gettempdir())
+def closed_folders(path: str) -> set[str]:
+    """The real paths of all folders that answers can be read from: in the checkout that one stands in, in
+    this package's, and in the one that the learner's file lies in.
+    """
+    homes = (root(), Path(__file__).parents[2], Path(path).resolve().parent.parent, Path(path).parent.parent)
+    folders = {os.path.realpath(home / name) for home in homes for name in CLOSED_FOLDERS}
+    return {folder for folder in folders if os.path.isdir(folder)}
 
-    def free(target: str) -> bool:
-        """True where files may be written: the temporary folder and devices, but not the course's folder."""
-        if target.startswith(base + os.sep):
-            return False
-        return target == temporary or target.startswith((temporary + os.sep, "/dev/"))
+
+def _watcher(own: str, lab: str, closed: set[str], writable: list[str], programs: list[str]):
+    closed, writable, programs = (
+        tuple(folder + os.sep for folder in folders) for folders in (closed, [*writable, "/dev"], programs)
+    )
+    lab += os.sep
 
     def real(name) -> str:
         return os.path.realpath(os.fsdecode(name)) if isinstance(name, (str, bytes, os.PathLike)) else ""
@@ -74,18 +82,21 @@ def _watcher(path: str, compiling: bool):
         if event == "open":
             target, flags = real(arguments[0]), arguments[2]
             if target.startswith(closed) and target != own and not target.startswith(lab):
-                raise Refused("answer_opened", os.path.relpath(target, base))
+                raise Refused("answer_opened", "/".join(target.split("/")[-2:]))
             writes = flags & WRITING if isinstance(flags, int) else 0
-            if target and writes and not free(target):
+            # With a separator behind it: O_TMPFILE opens the folder itself.
+            if target and writes and not (target + os.sep).startswith(writable):
                 raise Refused("outside_world", f"writes the file {os.path.basename(target)}")
         elif event in PROGRAM_EVENTS:
-            program = os.path.basename(os.fsdecode(arguments[0] or "")) if arguments else ""
-            if not (compiling and program in COMPILER):
+            program = os.fsdecode(arguments[0] or "") if arguments else ""
+            if not (program.startswith(programs) and os.path.basename(program) in COMPILER):
                 raise Refused("outside_world", f"starts another program ({event})")
         elif event in FILE_EVENTS:
             for target in map(real, arguments[:2]):
-                if target and not free(target):
+                if target and not target.startswith(writable):
                     raise Refused("outside_world", f"changes the file {os.path.basename(target)}")
+        elif event in SIGNAL_EVENTS and arguments[0] != os.getpid():
+            raise Refused("outside_world", "sends a signal to another process")
 
     return watch
 
@@ -98,20 +109,3 @@ class _NoAnswers:
 
 def _no_softmax(*args, **kwargs):
     raise Refused("library_softmax", "tl.softmax")
-
-
-def out_of_place(text: str | bytes) -> tuple[int, str] | None:
-    """(line, what) of the first thing in a file that no exercise needs and that reaches around the check."""
-    for node in ast.walk(ast.parse(text)):
-        found = None
-        if isinstance(node, ast.Import):
-            found = next((a.name for a in node.names if a.name.split(".")[0] in MODULES), None)
-        elif isinstance(node, ast.ImportFrom):
-            found = node.module if (node.module or "").split(".")[0] in MODULES else None
-        elif isinstance(node, ast.Name) and node.id in NAMES:
-            found = node.id
-        elif isinstance(node, ast.Attribute) and node.attr in ATTRIBUTES:
-            found = f".{node.attr}"
-        if found:
-            return node.lineno, found
-    return None

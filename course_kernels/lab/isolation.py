@@ -21,6 +21,8 @@ from pathlib import Path
 KEPT_OUTPUT = 4000  # characters of the child's prints that are kept
 FILE_BYTES = 256 << 20  # the largest file it may write
 MEMORY_BYTES = 4 << 30  # on top of what the parent has mapped
+ANSWER_BYTES = 256 << 20  # the longest answer that is read
+SAID = 2000  # characters of an exception that are kept
 
 
 @dataclass
@@ -54,9 +56,7 @@ def isolate(function: Callable[[], object], *, seconds: float, memory_bytes: int
     pid = os.fork()
     if pid == 0:
         try:
-            os.close(result_read)
-            os.close(print_read)
-            _become_child(print_write, memory_bytes)
+            _become_child(result_write, print_write, memory_bytes)
             _send(result_write, _call(function))
         finally:
             os._exit(0)
@@ -71,7 +71,7 @@ def isolate(function: Callable[[], object], *, seconds: float, memory_bytes: int
         os.close(print_read)
 
 
-def _become_child(print_write: int, memory_bytes: int) -> None:
+def _become_child(result_write: int, print_write: int, memory_bytes: int) -> None:
     os.setsid()  # a group of its own: what it starts ends with it
     die_with_parent()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -79,6 +79,10 @@ def _become_child(print_write: int, memory_bytes: int) -> None:
     os.dup2(print_write, 2)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
+    # Among what the parent holds open is the line on which the verdict goes out.
+    for fd in map(int, os.listdir("/proc/self/fd")):
+        if fd > 2 and fd != result_write:
+            os.closerange(fd, fd + 1)  # says nothing about the one that listed them, closed already
     mapped = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (mapped + memory_bytes, mapped + memory_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -94,11 +98,24 @@ def _call(function: Callable[[], object]) -> dict:
     try:
         return {"kind": "ok", "value": function()}
     except MemoryError as error:
-        return {"kind": "memory", "value": str(error)}
+        return {"kind": "memory", "value": text_of(error)}
     except BaseException as error:  # a learner's `exit()` is an outcome too
         if isinstance(error, SystemExit):
-            return {"kind": "exit", "code": error.code if isinstance(error.code, int) else 1}
-        return {"kind": "raised", "value": f"{type(error).__name__}: {error}"}
+            return {"kind": "exit", "code": 1}
+        return {"kind": "raised", "value": f"{name_of(error)}: {text_of(error)}"}
+
+
+def text_of(error: BaseException) -> str:
+    """What an exception says, shortened; a learner's own class may fail at telling."""
+    try:
+        return str.__str__(str(error))[:SAID]
+    except BaseException:  # noqa: BLE001
+        return "its text could not be read"
+
+
+def name_of(thing: object) -> str:
+    """The name of a thing's class, shortened; whatever a learner's metaclass makes of __name__."""
+    return type.__dict__["__name__"].__get__(type(thing))[:100]
 
 
 def _send(fd: int, message: dict) -> None:
@@ -115,7 +132,7 @@ def _send(fd: int, message: dict) -> None:
 
 def _collect(pid: int, result_fd: int, print_fd: int, started: float, seconds: float) -> Outcome:
     parts: dict[int, list[bytes]] = {result_fd: [], print_fd: []}
-    printed = 0
+    printed = answered = 0
     with selectors.DefaultSelector() as selector:
         selector.register(result_fd, selectors.EVENT_READ)
         selector.register(print_fd, selectors.EVENT_READ)
@@ -133,6 +150,10 @@ def _collect(pid: int, result_fd: int, print_fd: int, started: float, seconds: f
                 elif key.fd == result_fd or printed < KEPT_OUTPUT:
                     parts[key.fd].append(data)
                     printed += len(data) if key.fd == print_fd else 0
+                    answered += len(data) if key.fd == result_fd else 0
+            if answered > ANSWER_BYTES:
+                _kill_group(pid)
+                return Outcome("memory", printed=_text(parts[print_fd]), seconds=time.monotonic() - started)
         if print_fd in selector.get_map():  # what was printed just before the end
             os.set_blocking(print_fd, False)
             try:
@@ -150,7 +171,7 @@ def _collect(pid: int, result_fd: int, print_fd: int, started: float, seconds: f
             message.get("value"),
             message.get("code", 0),
         )
-    except (ValueError, KeyError, TypeError):  # it ended before it could answer
+    except (ValueError, KeyError, TypeError, AttributeError):  # it ended before it could answer
         if os.WIFSIGNALED(status):
             outcome.kind, outcome.code = "signal", os.WTERMSIG(status)
         else:
@@ -160,8 +181,8 @@ def _collect(pid: int, result_fd: int, print_fd: int, started: float, seconds: f
 
 def _whole(parts: list[bytes]) -> bool:
     """True once a message and its length are there."""
-    data = b"".join(parts[:1]) if len(parts) < 2 else b"".join(parts)
-    return len(data) >= 8 and len(data) - 8 >= struct.unpack("<Q", data[:8])[0]
+    head, length = b"".join(parts[:8])[:8], sum(map(len, parts))
+    return length >= 8 and length - 8 >= struct.unpack("<Q", head)[0]
 
 
 def _text(parts: list[bytes]) -> str:

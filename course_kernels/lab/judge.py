@@ -2,7 +2,8 @@
 
 This runs in a process forked for one check. The learner's code runs in children of this process
 (`Session.run`); the expected values are not there, and the verdict is made here. What such a child reports
-is the word of a process that the learner's code shares, so `doors` keeps it from the checker's objects.
+is the word of a process that the learner's code shares, so the file is read first (`allowed`): what passes
+has no way to the checker's objects.
 """
 
 import re
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from course_kernels.lab import compiling, doors, isolation, sandbox
+from course_kernels.lab import allowed, compiling, isolation, sandbox
 from course_kernels.lab.meter import Tweaks
 from course_kernels.lab.sandbox import Case, decode, encode
 from course_kernels.lab.translations import Code, Meaning, echo, translate
@@ -186,16 +187,20 @@ def judge_file(name: str, path: str, seed: int, seconds: float = SECONDS) -> dic
                 next=f"Run its cell in {exercise.notebook}, or `python -m course_kernels.lab stubs`.",
                 status="todo",
             )
-        if stubs.is_stub(name, Path(path).read_text(encoding="utf-8", errors="replace")):
+        text = Path(path).read_bytes()  # before it runs: it may change itself
+        if stubs.is_stub(name, text.decode(errors="replace")):
             what = "The file is the stub still, as it was handed out."
             raise Finding("todo", what, next=exercise.brief, status="todo")
         earned = exercise.judge(session)
-        if found := doors.out_of_place(Path(path).read_bytes()):
+        if found := allowed.out_of_place(text):
             raise Finding(
                 "out_of_place",
-                f"The values are right, but the file uses `{found[1]}` (line {found[0]}), which reaches "
-                "around the check and which no exercise needs.",
-                next="Leave it out, and check again.",
+                f"The values are right, but the file uses `{found[1]}` (line {found[0]}), which no exercise "
+                "needs.",
+                why="What passes is plain Python over torch, triton, numpy and math, so that nothing in it "
+                "can change how it is checked.",
+                next='Leave it out, or put it below `if __name__ == "__main__":`, which the check does not '
+                "run.",
             )
     except Finding as finding:
         report = Report(finding.status, finding.mistake, finding.parts(), printed=session.printed)

@@ -12,6 +12,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from course_kernels.lab.counting import Recording
+from course_kernels.lab.isolation import name_of
 from course_kernels.lab.sandbox import (
     Case,
     Refused,
@@ -97,7 +98,7 @@ class _Steps(Recording):
 
     def origin(self, returned) -> str:
         """How the result came about: "steps", or what speaks against it: "elsewhere", "mixed", "changed"."""
-        if not isinstance(returned, torch.Tensor) or not returned.numel():
+        if type(returned) is not torch.Tensor or returned.layout != torch.strided or not returned.numel():
             return "steps"
         ((key, storage),) = _storages(returned).items()
         self._look(key, storage)
@@ -189,8 +190,8 @@ def _note_calls(method: str, calls: list) -> None:
 
 def tensor_message(value) -> dict:
     """A returned value as JSON types; other things than tensors by their type's name."""
-    if not isinstance(value, torch.Tensor):
-        return {"tensor": False, "type": type(value).__name__}
+    if type(value) is not torch.Tensor:  # a subclass may say what it likes of its values
+        return {"tensor": False, "type": name_of(value)}
     if value.layout != torch.strided or value.is_complex():
         return {"tensor": False, "type": f"{value.dtype} tensor"}
     dtype = str(value.dtype).removeprefix("torch.")
@@ -225,13 +226,13 @@ def _numbers(returned) -> list[float] | str:
     if isinstance(returned, np.ndarray):
         returned = returned.tolist()
     if not isinstance(returned, (tuple, list)):
-        return f"one {type(returned).__name__}" if returned is not None else "nothing"
+        return f"one {name_of(returned)}" if returned is not None else "nothing"
     if len(returned) != 2:
         return f"{len(returned)} values"
     try:
         numbers = [float(value) for value in returned]
-    except (TypeError, ValueError):
-        return " and ".join(type(value).__name__ for value in returned)
+    except (TypeError, ValueError, OverflowError):
+        return " and ".join(name_of(value) for value in returned)
     return numbers if all(map(math.isfinite, numbers)) else "numbers that are not finite"
 
 

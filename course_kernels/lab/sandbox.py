@@ -20,8 +20,11 @@ import torch
 from course_kernels.lab import compiling
 from course_kernels.lab import meter as metering
 from course_kernels.lab.doors import Refused, close_doors
+from course_kernels.lab.isolation import name_of, text_of
 from course_kernels.lab.translations import echo, printable
 
+MOST_OUTPUTS = 100  # that are looked at, of what a function returns
+DEEPEST = 100  # exceptions that are followed, from one to the one behind it
 note = mmap.mmap(-1, 256)  # shared with the parent: which case is under way, should the worker die
 
 
@@ -147,7 +150,7 @@ def _run_case(path: str, function, case: Case, tweaks, adapt) -> dict:
     result["refused"] = guard.refused
     result["intact"] = metering.intact()
     outputs = list(returned) if isinstance(returned, (tuple, list)) else [returned]
-    result["outputs"] = [_output(meter, value) for value in outputs]
+    result["outputs"] = [_output(meter, value) for value in outputs[:MOST_OUTPUTS]]
     source = meter.regions[0]
     result |= {
         "tuple": isinstance(returned, (tuple, list)),
@@ -155,7 +158,9 @@ def _run_case(path: str, function, case: Case, tweaks, adapt) -> dict:
         "x_stores": int(source.stores.sum()),
         "loads": meter.loads(),
         "stores": meter.stores(),
-        "traffic": meter.by_tensor({f"result {i}": value for i, value in enumerate(outputs, 1)}),
+        "traffic": meter.by_tensor(
+            {f"result {i}": v for i, v in enumerate(outputs, 1) if type(v) is torch.Tensor}
+        ),
         "scratch_loads": sum(int(r.loads.sum()) for r in meter.regions if not r.given),
         "launches": [asdict(launch) for launch in meter.launches],
         "faults": [asdict(fault) for fault in meter.faults],
@@ -187,8 +192,8 @@ def _programs_by_launch(meter) -> list[int]:
 
 
 def _output(meter, value) -> dict:
-    if not isinstance(value, torch.Tensor):
-        return {"tensor": False, "type": type(value).__name__}
+    if type(value) is not torch.Tensor:  # a subclass may answer for its memory and its shape as it likes
+        return {"tensor": False, "type": name_of(value)}
     region = meter.region_of(value) if value.numel() else None
     message = {
         "tensor": True,
@@ -209,20 +214,22 @@ def describe(error: BaseException, path: str) -> dict:
     file's text.
     """
     chain = [error]  # from the outside in: the interpreter wraps what a kernel raised, a call at a time
-    while chain[-1] is not None and type(chain[-1]).__name__ == "InterpreterError":
-        chain.append(chain[-1].__cause__ or chain[-1].__context__)
-    chain = [link for link in chain if link is not None]
-    error = chain[-1]
-    rule = error
-    while rule is not None and not isinstance(rule, (Refused, metering.TorchWork)):
-        rule = rule.__cause__ or rule.__context__
-    message = {"type": type(error).__name__, "text": _text(error), "line": None, "source": "", "rule": None}
+    while name_of(chain[-1]) == "InterpreterError" and (inner := _behind(chain[-1])) and len(chain) < DEEPEST:
+        chain.append(inner)
+    error = rule = chain[-1]
+    for _ in range(DEEPEST):  # an exception may be its own cause
+        if rule is None or isinstance(rule, (Refused, metering.TorchWork)):
+            break
+        rule = _behind(rule)
+    text = printable(text_of(error))
+    message = {"type": name_of(error), "text": text, "line": None, "source": "", "rule": None}
     if isinstance(rule, Refused):
         message["rule"] = list(rule.args)
     message["file"] = Path(path).read_text(errors="replace") if os.path.exists(path) else ""
     lines = message["file"].splitlines()
     if isinstance(error, SyntaxError) and error.filename == path:
-        message |= {"line": error.lineno, "text": printable(error.msg)}
+        line = error.lineno if type(error.lineno) is int else None
+        message |= {"line": line, "text": printable(str(error.msg))}
     else:  # the innermost frame that is the learner's; an inner link may have none
         message["line"] = next(filter(None, (_own_line(link, path) for link in reversed(chain))), None)
     if message["line"] and message["line"] <= len(lines):
@@ -230,17 +237,16 @@ def describe(error: BaseException, path: str) -> dict:
     return message
 
 
+def _behind(error: BaseException) -> BaseException | None:
+    """The exception that led to this one, by Python's own slots, which a learner's class cannot rename."""
+    slots = BaseException.__dict__
+    return slots["__cause__"].__get__(error) or slots["__context__"].__get__(error)
+
+
 def _own_line(error: BaseException, path: str) -> int | None:
     """The last line of the learner's file in an exception's traceback."""
     own = os.path.realpath(path)
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+    for frame in reversed(traceback.extract_tb(BaseException.__dict__["__traceback__"].__get__(error))):
         if frame.lineno and os.path.realpath(frame.filename) == own:
             return frame.lineno
     return None
-
-
-def _text(error: BaseException) -> str:
-    try:
-        return printable(str(error))
-    except BaseException:  # a learner's own exception may fail at this too
-        return "its text could not be read"

@@ -135,6 +135,15 @@ def start(mode: str) -> Server:
         return server
 
 
+def stop() -> None:
+    """End the servers; the next job starts new ones, in the folder where one then stands."""
+    with _lock:
+        for server in _servers.values():
+            server.control.close()
+            server.process.wait()
+        _servers.clear()
+
+
 def submit(mode: str, function: str, **arguments) -> Job:
     """Start `function` ("module:name") with JSON arguments in a fresh worker of this mode."""
     try:

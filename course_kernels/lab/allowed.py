@@ -1,0 +1,203 @@
+"""What a file may use whose answer passes: its text is read, name by name, before it runs.
+
+The learner's code shares a process with the meter, and no wall inside a Python process holds: who gets at its
+frames, its garbage collector or its memory can change what is counted. So what passes is plain Python over a
+few libraries, from which no name leads there. The rules are those of Zope's RestrictedPython: no names with
+underscores, nothing that finds an attribute by a string, no attributes that hold frames or code; and modules
+are reached by name only, so that each name can be looked up in the real module.
+"""
+
+import ast
+import builtins
+import importlib
+import re
+from types import ModuleType
+
+# Modules, and what of them is out of bounds besides modules that are not listed here.
+MODULES = {
+    "torch": {"load", "save", "from_file", "compile", "import_ir_module", "import_ir_module_from_buffer"},
+    "torch.nn": set(), "torch.nn.functional": set(), "torch.special": set(), "torch.linalg": set(),
+    "torch.cuda": set(), "torch.version": set(), "torch.testing": set(), "torch.autograd": set(),
+    "triton": {"compile"}, "triton.language": set(), "triton.language.math": set(),
+    "triton.language.extra": set(), "triton.language.extra.libdevice": set(),
+    "triton.language.extra.cuda": set(), "triton.language.extra.cuda.libdevice": set(),
+    "triton.language.standard": set(), "triton.language.core": set(), "triton.runtime": set(),
+    "triton.testing": set(),
+    "numpy": {"load", "save", "savez", "savez_compressed", "loadtxt", "savetxt", "genfromtxt", "fromfile",
+              "fromregex", "memmap", "frompyfunc", "from_dlpack", "frombuffer", "info", "source"},
+    "numpy.linalg": set(), "numpy.random": set(), "numpy.typing": set(),
+    "math": set(), "cmath": set(), "itertools": set(), "numbers": set(), "fractions": set(), "random": set(),
+    "statistics": set(), "time": set(), "string": {"Formatter", "Template"}, "abc": set(), "enum": set(),
+    "functools": {"singledispatch", "singledispatchmethod", "update_wrapper", "wraps"},
+    "typing": {"get_type_hints", "ForwardRef", "evaluate_forward_ref"},
+    "collections": set(), "collections.abc": set(), "dataclasses": {"make_dataclass"}, "__future__": set(),
+    "warnings": set(), "contextlib": set(), "decimal": set(), "operator": {"attrgetter", "methodcaller"},
+}  # fmt: skip
+LIBRARIES = {"torch", "triton", "numpy", "math", "builtins", "typing"}
+STRANGE = {"importlib", "inspect", "io", "os", "posix", "shutil", "subprocess", "sys", "threading", "_thread"}
+STARS = {"math", "typing", "triton.language"}  # of which everything may be imported at once
+NAMES = {  # of Python's own
+    "breakpoint", "compile", "delattr", "eval", "exec", "getattr", "globals", "help", "locals", "open",
+    "setattr", "vars",
+}  # fmt: skip
+ATTRIBUTES = {
+    "ag_await", "ag_code", "ag_frame", "apply_", "co_code", "cr_await", "cr_code", "cr_frame", "cr_origin",
+    "ctypes", "data_ptr", "dump", "f_back", "f_builtins", "f_code", "f_globals", "f_locals", "f_trace",
+    "format_map", "from_buffer", "from_file", "gi_code", "gi_frame", "gi_yieldfrom", "handle", "map_", "set_",
+    "share_memory_", "storage", "tb_frame", "tb_next", "tofile", "typed_storage", "untyped_storage",
+}  # fmt: skip
+DUNDERS = {"__name__", "__version__", "__doc__", "__init__", "__file__"}  # that may be read
+
+
+def out_of_place(text: str | bytes) -> tuple[int, str] | None:
+    """(line, what) of the first thing in a file that no exercise needs and that may lead around the check.
+
+    None too for a file that Python cannot read: it does not run either.
+    """
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    reader = _Reader()
+    try:
+        reader.visit(tree)
+    except RecursionError:
+        return 1, "expressions nested beyond what can be read"
+    return min(reader.found, default=None)
+
+
+class _Reader(ast.NodeVisitor):
+    def __init__(self):
+        self.modules: dict[str, str] = {}  # by the name that the file knows it by
+        self.found: list[tuple[int, str]] = []
+
+    def note(self, node, what: str) -> None:
+        self.found.append((getattr(node, "lineno", 1), what))
+
+    def visit_Module(self, node):
+        # Imports first: a function may use what is imported below it.
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.Import):
+                for alias in inner.names:
+                    known = alias.name if alias.asname else alias.name.split(".")[0]
+                    self.modules[alias.asname or known] = known
+            elif isinstance(inner, ast.ImportFrom):
+                for alias in inner.names:
+                    if f"{inner.module}.{alias.name}" in MODULES:
+                        self.modules[alias.asname or alias.name] = f"{inner.module}.{alias.name}"
+        for statement in node.body:
+            if not _never_runs(statement):
+                self.visit(statement)
+
+    def generic_visit(self, node):
+        # Whatever kind of node it is, the names that it gives; a method may be called __init__ or the like.
+        fields = ("arg", "asname", "rest", "id") + (() if isinstance(node, ast.FunctionDef) else ("name",))
+        names = [getattr(node, field, None) for field in fields] + list(getattr(node, "names", ()))
+        reads = isinstance(getattr(node, "ctx", None), ast.Load)
+        for name in names:
+            if isinstance(name, str) and name.startswith("__") and not (reads and name in DUNDERS):
+                self.note(node, name)
+        super().generic_visit(node)
+
+    def visit_Import(self, node):
+        for alias in node.names:
+            if alias.name not in MODULES:
+                self.note(node, f"import {alias.name}")
+        self.generic_visit(node)
+
+    def visit_ImportFrom(self, node):
+        for alias in node.names:
+            whole = f"{node.module}.{alias.name}"
+            if node.level or node.module not in MODULES:
+                self.note(node, f"from {'.' * node.level}{node.module or ''} import")
+            elif alias.name == "*":
+                if node.module not in STARS:
+                    self.note(node, f"from {node.module} import *")
+            elif whole not in MODULES and not _fine(node.module, alias.name):
+                self.note(node, f"from {node.module} import {alias.name}")
+        self.generic_visit(node)
+
+    def visit_Name(self, node):
+        if node.id in NAMES:
+            self.note(node, node.id)
+        elif node.id in self.modules and isinstance(node.ctx, ast.Load):
+            self.note(node, f"{node.id} as a value")  # under another name it could not be followed
+        self.generic_visit(node)
+
+    def visit_Attribute(self, node):
+        chain = _chain(node)
+        root, names = (chain[0], chain[1:]) if chain else ("", [])
+        writes = not isinstance(node.ctx, ast.Load)
+        if root in self.modules:
+            shown = f"{root}.{'.'.join(names)}"
+            if writes or not self.leads_to_something_fine(self.modules[root], names):
+                self.note(node, shown)
+            return
+        own = root == "self" and len(names) == 1
+        if (writes and not own) or _inner(node.attr, own):
+            self.note(node, f".{node.attr}" + (" = …" if writes and not _inner(node.attr, own) else ""))
+        if node.attr == "format" and not _plain_format(node.value):
+            self.note(node, ".format")
+        self.generic_visit(node)
+
+    def leads_to_something_fine(self, module: str, names: list[str]) -> bool:
+        while names and f"{module}.{names[0]}" in MODULES:
+            module, names = f"{module}.{names[0]}", names[1:]
+        if not names:
+            return False  # a module as a value
+        return _fine(module, names[0]) and not any(_inner(name) for name in names[1:])
+
+    def visit_MatchClass(self, node):
+        if node.patterns or node.kwd_attrs:  # they look attributes up, by names in strings
+            self.note(node, f"case {ast.unparse(node)}")
+        self.generic_visit(node)
+
+
+def _never_runs(statement) -> bool:
+    """True for `if __name__ == "__main__":`, since the check imports the file under another name."""
+    return (
+        isinstance(statement, ast.If)
+        and not statement.orelse
+        and ast.unparse(statement.test) in ("__name__ == '__main__'", "'__main__' == __name__")
+    )
+
+
+def _inner(name: str, own: bool = False) -> bool:
+    """True for an attribute that holds what is inside something; own: an attribute of `self`."""
+    if name in ATTRIBUTES:
+        return True
+    return name.startswith("__" if own else "_") and name not in DUNDERS
+
+
+def _fine(module: str, name: str) -> bool:
+    """True if a module's attribute is in bounds, and no module."""
+    if module not in MODULES or name in MODULES[module] or _inner(name):
+        return False
+    try:
+        found = getattr(importlib.import_module(module), name, None)
+    except Exception:  # not here: importing it will fail for the learner too
+        return True
+    if isinstance(found, (ModuleType, dict)) or any(found is getattr(builtins, name) for name in NAMES):
+        return False
+    home = getattr(found, "__module__", None)
+    if not isinstance(home, str) or module.split(".")[0] not in LIBRARIES:
+        return not isinstance(home, str) or home.split(".")[0] not in STRANGE
+    return home.split(".")[0] in LIBRARIES  # not what the library has from elsewhere itself
+
+
+def _chain(node) -> list[str]:
+    """["torch", "nn", "functional"] for torch.nn.functional; empty if it does not begin with a name."""
+    names = []
+    while isinstance(node, ast.Attribute):
+        names.append(node.attr)
+        node = node.value
+    return [node.id, *reversed(names)] if isinstance(node, ast.Name) else []
+
+
+def _plain_format(text) -> bool:
+    """True for a string, written out, whose fields look up no attributes."""
+    if not (isinstance(text, ast.Constant) and isinstance(text.value, str)):
+        return False
+    return not any(
+        re.search(r"[.\[_]", field.split(":")[0]) for field in re.findall(r"\{([^{}]*)", text.value)
+    )

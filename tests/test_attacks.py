@@ -141,6 +141,23 @@ CHEATS = {
         "outside_world",
         "import os\nos.kill(os.getppid(), 9)\n" + KERNEL,
     ),
+    "PyTorch works in a hook of the launch": (
+        "copied",
+        COPY + "def work(y, x, *others, **more):\n    x.copy_(torch.softmax(x.float(), 1))\n\n\n"
+        "copy.add_pre_run_hook(work)\n\n\ndef fused_softmax(x):\n    y = torch.empty_like(x)\n"
+        f"    {LAUNCH.format(grid='(x.shape[0],)', x='x')}\n    return y\n",
+    ),
+    "PyTorch works in a number that the kernel compares": (
+        "copied",
+        COPY + "KEPT = []\n\n\nclass Columns(int):\n    def work(self, other):\n        x = KEPT[-1]\n"
+        "        x.copy_(torch.softmax(x.float(), 1))\n        return int.__le__(self, other)\n\n"
+        "    __le__ = __lt__ = __eq__ = __and__ = work\n    __hash__ = int.__hash__\n\n\n"
+        "def fused_softmax(x):\n    y = torch.empty_like(x)\n    KEPT.append(x)\n    "
+        + LAUNCH.format(grid="(x.shape[0],)", x="x").replace(
+            "BLOCK=triton.next_power_of_2(x.shape[1])", "BLOCK=Columns(triton.next_power_of_2(x.shape[1]))"
+        )
+        + "\n    return y\n",
+    ),
     "a tensor that answers for itself": (
         "wrong_return",
         HEAD + "class Y(torch.Tensor):\n    def data_ptr(self):\n        return 0\n\n\n"
@@ -199,12 +216,14 @@ ODD_EXCEPTIONS = {
     "its text is no text": "class E(Exception):\n    def __str__(self):\n        return 3\n\n\nerror = E()",
     "its text is huge": "error = Exception('x' * (50 << 20))",
     "its own cause": "error = Exception('mine')\nerror.__cause__ = error",
-    "causes that lie": "class E(Exception):\n    __cause__ = property(lambda self: 1 / 0)\n\n\nerror = E('mine')",
+    "causes that lie": "class E(Exception):\n    __cause__ = property(lambda self: 1 / 0)\n\n\n"
+    "error = E('mine')",
     "called like Triton's": "class InterpreterError(Exception):\n    pass\n\n\n"
     "error = InterpreterError('mine')\nerror.__cause__ = error",
     "a class without a name": "class M(type):\n    __name__ = property(lambda self: 1 / 0)\n\n\n"
     "class E(Exception, metaclass=M):\n    pass\n\n\nerror = E('mine')",
-    "no memory, it says": "class E(MemoryError):\n    def __str__(self):\n        raise self\n\n\nerror = E()",
+    "no memory, it says": "class E(MemoryError):\n    def __str__(self):\n        raise self\n\n\n"
+    "error = E()",
     "a line that is none": "error = SyntaxError('odd', (__file__, 'x', 1, 'y'))",
     "a number too long to write": "error = SystemExit(10 ** 9999)",
 }  # fmt: skip

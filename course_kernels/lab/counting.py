@@ -521,7 +521,7 @@ def _metered(fn, rows: int, cols: int, dtype: str, of: int | None = None) -> dic
 
 
 class _Metered(Recording):
-    """A recording beside a meter, which must know every tensor and hides values outside kernels."""
+    """A recording beside a meter, which must know every tensor and shows values to kernels only."""
 
     def __init__(self, meter):
         super().__init__()
@@ -530,9 +530,8 @@ class _Metered(Recording):
     def compute(self, operation, args, kwargs):
         if is_view(operation):
             return operation(*args, **kwargs)
-        self.meter.reveal()
-        result = operation(*args, **kwargs)
-        self.meter.conceal()
+        with self.meter.values_in_place():
+            result = operation(*args, **kwargs)
         for tensor in _tensors(result):
             if tensor.numel() and self.meter.region_of(tensor) is None:
                 self.meter.allocated(tensor, initialised=_name(operation) not in ALLOCATIONS)

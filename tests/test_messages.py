@@ -8,8 +8,9 @@ import re
 
 import pytest
 
-from course_kernels.lab import checking, lesson, stubs, translations, zygote
+from course_kernels.lab import checking, lesson, stubs, translations, wording, zygote
 from course_kernels.lab.translations import translate
+from tests.answers import tools
 
 KERNEL = "fused_softmax"
 MAX = "tl.max(x, axis=0)"
@@ -238,10 +239,10 @@ def edited(edits):
     return text
 
 
-def judged(tmp_path, text):
+def judged(tmp_path, text, name=KERNEL, **options):
     path = tmp_path / "answer.py"
     path.write_text(text)
-    job = {"name": KERNEL, "path": str(path), "seed": 1}
+    job = {"name": name, "path": str(path), "seed": 1} | options
     return zygote.submit("interpret", "course_kernels.lab.judge:judge_file", **job).result(60)
 
 
@@ -342,3 +343,112 @@ def test_a_figure_says_how_it_was_got(monkeypatch):
     assert "published ÷ predicted" in lesson.compare("k", 20, how="published").plain()
     assert "The published figure is 4 times" in lesson.compare("k", 20, how="published").verdict
     assert "measured ÷ predicted" in lesson.compare("k", 20).plain()
+
+
+# (exercise, a kept wrong answer, the part of the message, what must stand there, what must not)
+TOLD = [
+    ("fused_softmax", "not divided", "case", "float32, cut from: random numbers", None),
+    ("fused_softmax", "x made float16", "case", "expected [", r"expected (\[.*\])\n  got      \1"),
+    ("fused_softmax", "1e-6 added", "case", "expected [", r"expected (\[.*\])\n  got      \1"),
+    ("fused_softmax", "padding with nothing", "why", "Here they hold NaN", "puts 0"),
+    ("fused_softmax", "half the grid", "what", "A row of y was never written: row 2 of 3.", None),
+    ("fused_softmax", "a grid of one", "what", "Rows of y were never written: rows 1 and 2 of 3.", None),
+    ("fused_softmax", "a grid of one", "why", "The grid was (1,).", "grids"),
+    ("fused_softmax", "x.stride(1) for x", "what", "x.stride(1) is passed", "as it is"),
+    ("fused_softmax", "y.stride(1) for y", "next", "Pass y.stride(0)", "row times"),
+    ("fused_softmax", "numerators parked in the output", "what", "elements of y are read back", "arithmetic"),
+    ("fused_softmax", "the values of tl.where exchanged", "next", "tl.where(mask, x, -float('inf'))", "tile"),
+    ("fused_softmax", "reads the row twice", "why", "elements loaded", None),
+    ("online_stats", "a guard that skips NaN", "case", "NaN", None),
+    ("online_stats", "a guard that skips NaN", "next", "use 0 where the maximum is −∞", "Remove"),
+    ("online_stats", "m is a tile", "next", "reduce the tile first: tl.max(x, axis=0)", None),
+    ("tiled_softmax", "a late NaN made 0", "case", "NaN", None),
+    ("tiled_softmax", "two launches", "next", "in a single launch", "Two walks"),
+    ("tiled_softmax", "an all −inf row made 0", "next", "Remove the tl.where", "Likely line"),
+    ("split_softmax", "each chunk on its own", "what", "chunk", r"\btile"),
+    ("split_softmax", "each chunk on its own", "next", "In the second launch", "walk"),
+    ("split_softmax", "scratch lanes not masked", "what", "the tensor given as m_ptr", "scratch"),
+    ("split_softmax", "stored at the chunk", "what", "the tensor given as m_ptr", "scratch"),
+    ("split_softmax", "no other= for the sums", "what", "the tensor given as d_ptr has a mask", "scratch"),
+    ("split_softmax", "no other= for the chunks", "what", "m_ptr and that from", "scratch"),
+    ("split_softmax", "three reads, with atomics", "why", "in 3 launches", "There were"),
+    ("break_padding", "just too large", "why", "no more than the roundings of a right", "float32 can tell"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "title", "part", "said", "unsaid"), TOLD)
+def test_what_a_wrong_answer_is_told(tmp_path, name, title, part, said, unsaid):
+    report = judged(tmp_path, tools.wrong_text(name, title), name)
+    told = report["parts"][part]
+    assert said in told, report["parts"]
+    assert unsaid is None or not re.search(unsaid, told), told
+
+
+MANY = re.compile(
+    r"(?<![\d.,×−-] )(?<![\d.,])\b1 (elements|launches|rows|columns|lanes|programs|reads|stores)\b"
+)
+
+
+@pytest.mark.parametrize("name", ["copy_rows", "tiled_softmax", "split_softmax"])
+def test_one_is_no_plural(tmp_path, name):
+    """Over the answers that are refused for what they move or where they reach."""
+    counted = "extra_loads extra_stores extra_launches extra_scratch rows_unwritten out_of_bounds load_mask"
+    counted += " input_overwritten store_mask grid_axes_exchanged"
+    titles = [
+        title for title in tools.titles(name, "wrong") if tools.expected(name, title) in counted.split()
+    ]
+    assert len(titles) >= 4
+    for title in titles:
+        message = "\n".join(judged(tmp_path, tools.wrong_text(name, title), name)["parts"].values())
+        assert not MANY.search(message) and "scratch 1" not in message, message
+
+
+STEP = "range(0, columns, TILE)"
+ONE_BY_ONE = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(y_ptr, x_ptr, ys, xs, columns, TILE: tl.constexpr):
+    row = tl.program_id(0)
+    m = -float("inf")
+    for i in range(columns):
+        m = tl.maximum(m, tl.load(x_ptr + row * xs + i).to(tl.float32))
+
+
+def tiled_softmax(x):
+    y = torch.empty_like(x)
+    while True:
+        kernel[(x.shape[0],)](y, x, y.stride(0), x.stride(0), x.shape[1], TILE=1024)
+"""
+
+
+def test_a_loop_without_its_step(tmp_path):
+    text = stubs.solution_text("tiled_softmax").replace(STEP, "range(0, columns)")
+    report = judged(tmp_path, text, "tiled_softmax", seconds=3)
+    assert report["mistake"] == "timeout"
+    assert "for start in range(0, columns):" in report["parts"]["why"]
+    assert "the step is missing: range(0, columns, TILE)" in report["parts"]["next"]
+    report = judged(tmp_path, ONE_BY_ONE, "tiled_softmax", seconds=2)
+    assert report["mistake"] == "timeout"
+    assert "i + tl.arange(0, TILE)" in report["parts"]["next"], report["parts"]
+
+
+def test_numbers_and_their_nouns():
+    assert [wording.count(n, "row") for n in (0, 1, 2, 1024)] == ["0 rows", "1 row", "2 rows", "1,024 rows"]
+    assert wording.count(1, "launch", "launches") == "1 launch"
+    assert wording.which("row", [3]) == "row 3"
+    assert wording.which("row", [1, 2]) == "rows 1 and 2"
+    assert wording.which("row", range(9)) == "rows 0, 1, 2, 3, 4 and 4 more"
+    one, two = {"grid": (3, 1, 1)}, {"grid": (3, 2, 1)}
+    assert wording.grids([one]) == "The grid was (3,)."
+    assert wording.grids([one, two]) == "The grids were (3,), then (3, 2)."
+    assert wording.numbers([1.0, -1e-5, float("nan"), -float("inf")]) == "[1, −1e−05, NaN, −∞]"
+    assert wording.numbers([1 + 2**-20], digits=9) == "[1.00000095]"
+
+
+def test_a_pass_counts_stores_by_the_row_where_there_are_few(tmp_path):
+    earned = "\n".join(judged(tmp_path, stubs.solution_text("online_stats"), "online_stats")["earned"])
+    assert "1 load for each element, 2 stores for each row, 1 launch." in earned

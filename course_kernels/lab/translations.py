@@ -701,7 +701,8 @@ TABLE = (
         r"tl\.(?P<f>load|store)",
         "scalar_address",
         "The address in tl.‹f› is a single one, and it is used for a whole tile.",
-        "Add the lanes to the address: … + row * y_stride + column.",
+        "Add the lanes to the address, … + row * y_stride + column. If one number belongs there, reduce the "
+        "tile first: tl.max(x, axis=0), tl.sum(e, axis=0).",
     ),
     (
         "is not string|f-string|device_print",

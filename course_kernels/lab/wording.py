@@ -50,3 +50,11 @@ def number(value, digits: int = 5) -> str:
     if math.isinf(value):
         return "−∞" if value < 0 else "∞"
     return f"{value:.{digits}g}".replace("-", "−")
+
+
+def side_by_side(wanted, got, wrong) -> tuple[str, str]:
+    """Two rows of numbers, with as many digits as it takes to see where they differ (`wrong`, a mask)."""
+    differ = [(w, g) for w, g, bad in zip(wanted, got, wrong, strict=True) if bad]
+    enough = (n for n in (5, 7, 9) if all(number(w, n) != number(g, n) for w, g in differ))
+    digits = next(enough, 17)
+    return numbers(wanted, digits=digits), numbers(got, digits=digits)

@@ -31,6 +31,8 @@ WRONG = {
     "the row from axis 1": ("rows_unwritten", [("tl.program_id(0)", "tl.program_id(1)")]),
     "x and y exchanged in the launch": ("arguments_exchanged", [("(y, x, y.stride(0)", "(x, y, y.stride(0)")]),
     "the row not scaled": ("row_not_scaled", [("row * x_stride", "row")]),
+    "x.stride(1) for x": ("row_not_scaled", [("x.stride(0), columns", "x.stride(1), columns")]),
+    "y.stride(1) for y": ("rows_unwritten", [("y.stride(0), x", "y.stride(1), x")]),
     "half the grid": ("rows_unwritten", [("[(rows,)]", "[(triton.cdiv(rows, 2),)]")]),
     "a grid of columns": ("row_out_of_bounds", [("[(rows,)]", "[(columns,)]")]),
     "a grid of one": ("rows_unwritten", [("[(rows,)]", "[(1,)]")]),

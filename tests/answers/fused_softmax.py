@@ -42,6 +42,56 @@ WRONG = {
             ("tl.exp(x -", "tl.exp(tl.maximum(x, tl.where(mask, 0.0, x)) -"),
         ],
     ),
+    "tl.maximum(x, 0) for the maximum": (
+        "maximum_with_zero",
+        [("tl.max(x, axis=0)", "tl.maximum(x, 0.0)")],
+    ),
+    "x divided by its sum, padded with −∞": (
+        "no_exponential",
+        [("numerator = tl.exp(x - tl.max(x, axis=0))", "numerator = x")],
+    ),
+    "x divided by the sum of the exponentials": ("no_exponential", [("y = numerator /", "y = x /")]),
+    "the values of tl.where exchanged": (
+        "where_exchanged",
+        [("x = x.to(tl.float32)", "x = tl.where(mask, -float('inf'), x.to(tl.float32))")],
+    ),
+    "tl.where exchanged, no other=": (
+        "where_exchanged",
+        [
+            (', other=-float("inf")', ""),
+            ("x = x.to(tl.float32)", "x = tl.where(mask, -float('inf'), x.to(tl.float32))"),
+        ],
+    ),
+    "the numerators' tl.where exchanged": (
+        "where_exchanged",
+        [("    y = numerator", "    numerator = tl.where(mask, 0.0, numerator)\n    y = numerator")],
+    ),
+    "numerators parked in the output": (
+        "output_read_back",
+        [
+            (
+                "    y = numerator / tl.sum(numerator, axis=0)",
+                "    tl.store(y_ptr + row * y_stride + column, numerator, mask=mask)\n    d = tl.sum(numerator, axis=0)\n    y = tl.load(y_ptr + row * y_stride + column, mask=mask, other=0.0) / d",
+            )
+        ],
+    ),
+    "x.stride(1) for x": ("row_not_scaled", [("x.stride(0), columns", "x.stride(1), columns")]),
+    "y.stride(1) for y": ("rows_unwritten", [("y.stride(0), x", "y.stride(1), x")]),
+    "x made float16": ("half_precision", [("x.to(tl.float32)", "x.to(tl.float16)")]),
+    "numerators made float16": (
+        "half_precision",
+        [("tl.exp(x - tl.max(x, axis=0))", "tl.exp(x - tl.max(x, axis=0)).to(tl.float16).to(tl.float32)")],
+    ),
+    "the result made float16": (
+        "half_precision",
+        [("/ tl.sum(numerator, axis=0)", "/ tl.sum(numerator, axis=0)\n    y = y.to(tl.float16)")],
+    ),
+    "the mean taken off": (
+        "mean_taken_off",
+        [("tl.max(x, axis=0)", "tl.sum(tl.where(mask, x, 0.0), axis=0) / columns")],
+    ),
+    "the smallest taken off": ("not_the_maximum", [("tl.max(x, axis=0)", "tl.min(x, axis=0)")]),
+    "zeros": (None, [("/ tl.sum(numerator, axis=0)", "* 0.0")]),
     "half the grid": ("rows_unwritten", [("[(rows,)]", "[(triton.cdiv(rows, 2),)]")]),
     "a grid of one": ("rows_unwritten", [("[(rows,)]", "[(1,)]")]),
     "a grid of columns": ("rows_unwritten", [("[(rows,)]", "[(1 + (rows - 1) // 2,)]")]),
@@ -339,6 +389,22 @@ def fused_softmax(x):
     out = torch.empty_like(x)
     rows, n = x.shape
     kernel[(triton.cdiv(rows, 2), 2)](out, x, out.stride(0), x.stride(0), rows, n, B=triton.next_power_of_2(n))
+    return out
+""",
+    "no other= but tl.where, both strides": HEAD
+    + """@triton.jit
+def kernel(out, inp, so, si, ci, n, B: tl.constexpr):
+    lanes = tl.arange(0, B)
+    x = tl.load(inp + tl.program_id(0) * si + lanes * ci, mask=lanes < n)
+    x = tl.where(lanes < n, x.to(tl.float32), -float("inf"))
+    e = tl.exp(x - tl.max(x, axis=0))
+    tl.store(out + tl.program_id(0) * so + lanes, e / tl.sum(e, axis=0), mask=lanes < n)
+
+
+def fused_softmax(x):
+    out = torch.empty_like(x)
+    rows, n = x.shape
+    kernel[(rows,)](out, x, out.stride(0), x.stride(0), x.stride(1), n, B=triton.next_power_of_2(n))
     return out
 """,
     "a printing kernel host, output allocated with a wider stride": HEAD

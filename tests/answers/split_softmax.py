@@ -184,6 +184,19 @@ WRONG = {
     "at most four chunks merged": ("tiles_left_out", [("triton.next_power_of_2(chunks)", "min(4, triton.next_power_of_2(chunks))")]),
     "a grid of at most four chunks": ("columns_unwritten", [(CHUNKS, "chunks = min(4, triton.cdiv(columns, CHUNK))")]),
     "the grid's axes exchanged": ("grid_axes_exchanged", [("[(rows, chunks)]", "[(chunks, rows)]")]),
+    "m and d exchanged in the first launch": ("swapped", [("(m, d, x,", "(d, m, x,")]),
+    "m and d exchanged in the second launch": ("swapped", [("y, m, d, x,", "y, d, m, x,")]),
+    "m and d exchanged in the stores": ("swapped", [("chunk, m)", "chunk, 0 + d)"), ("chunk, d)", "chunk, m)")]),
+    "stored at the chunk": ("rows_collide", [("_ptr + row * chunks + chunk", "_ptr + chunk")]),
+    "stored and loaded at the chunk": ("rows_collide", [("m_ptr + row * chunks", "m_ptr"), ("d_ptr + row * chunks", "d_ptr")]),
+    "stored at row + chunk": ("rows_collide", [("_ptr + row * chunks + chunk", "_ptr + row + chunk")]),
+    "stored and loaded at row + chunk": ("rows_collide", [("m_ptr + row * chunks", "m_ptr + row"), ("d_ptr + row * chunks", "d_ptr + row")]),
+    "only d stored at the chunk": ("rows_collide", [("d_ptr + row * chunks + chunk", "d_ptr + chunk")]),
+    "no other= for the chunks": ("padding_missing", [(", mask=each < chunks, other=-float(\"inf\")", ", mask=each < chunks"), (", mask=each < chunks, other=0.0", ", mask=each < chunks")]),
+    "no other= for the maxima": ("padding_missing", [(", mask=each < chunks, other=-float(\"inf\")", ", mask=each < chunks")]),
+    "no other= for the sums": ("padding_missing", [(", mask=each < chunks, other=0.0", ", mask=each < chunks")]),
+    "the sums not used": (None, [(D, "d = tl.sum(tl.exp(chunk_m - m), axis=0)")]),
+    "x.stride(1) for x": ("row_not_scaled", [("x.stride(0), columns", "x.stride(1), columns")]),
     "half the rows": ("rows_unwritten", [("[(rows, chunks)]", "[(triton.cdiv(rows, 2), chunks)]")]),
     "scratch lanes not masked": ("out_of_bounds", [(", mask=each < chunks, other=-float(\"inf\")", ""), (", mask=each < chunks, other=0.0", "")]),
     "scratch lanes loaded as 0": ("maximum_starts_at_zero", [('mask=each < chunks, other=-float("inf")', "mask=each < chunks, other=0.0")]),
@@ -211,6 +224,13 @@ WRONG = {
 
 RIGHT = {
     "chunks of 2048": stubs.solution_text("split_softmax").replace("CHUNK = 1024", "CHUNK = 2048"),
+    "no other= but tl.where": stubs.solution_text("split_softmax")
+    .replace(', mask=each < chunks, other=-float("inf"))', ", mask=each < chunks)\n    chunk_m = tl.where(each < chunks, chunk_m, -float('inf'))")
+    .replace(", mask=each < chunks, other=0.0)", ", mask=each < chunks)\n    chunk_d = tl.where(each < chunks, chunk_d, 0.0)"),
+    "a place of all rows, stored by every program": stubs.solution_text("split_softmax")
+    .replace("    tl.store(d_ptr + row * chunks + chunk, d)\n", "    tl.store(d_ptr + row * chunks + chunk, d)\n    tl.store(last_ptr, 1.0)\n")
+    .replace("def chunk_kernel(", "def chunk_kernel(last_ptr, ")
+    .replace("chunk_kernel[(rows, chunks)](", "chunk_kernel[(rows, chunks)](torch.empty(1, dtype=torch.float32), "),
     "chunks of 8192": stubs.solution_text("split_softmax").replace("CHUNK = 1024", "CHUNK = 8192"),
     "three launches, a merge of their own": HEAD + '''@triton.jit
 def parts(out, x_ptr, xs, columns, chunks, C: tl.constexpr):

@@ -102,6 +102,47 @@ def kernel(y_ptr, x_ptr, ys, xs, columns, TILE: tl.constexpr):
     + (HOST % 1024).replace("kernel[(rows,)](", "kernel[(rows,)](torch.empty(x.shape, dtype=torch.float32), ")
 )
 
+TWO_LAUNCHES = (
+    HEAD
+    + """@triton.jit
+def stats(m_ptr, d_ptr, x_ptr, xs, columns, TILE: tl.constexpr):
+    row = tl.program_id(0)
+    m = -float("inf")
+    d = 0.0
+    for start in range(0, columns, TILE):
+        c = start + tl.arange(0, TILE)
+        x = tl.load(x_ptr + row * xs + c, mask=c < columns, other=-float("inf")).to(tl.float32)
+        new = tl.maximum(m, tl.max(x, axis=0))
+        anchor = tl.where(new == -float("inf"), 0.0, new)
+        d = d * tl.exp(m - anchor) + tl.sum(tl.exp(x - anchor), axis=0)
+        m = new
+    tl.store(m_ptr + row, m)
+    tl.store(d_ptr + row, d)
+
+
+@triton.jit
+def finish(y_ptr, m_ptr, d_ptr, x_ptr, ys, xs, columns, TILE: tl.constexpr):
+    row = tl.program_id(0)
+    m = tl.load(m_ptr + row)
+    d = tl.load(d_ptr + row)
+    for start in range(0, columns, TILE):
+        c = start + tl.arange(0, TILE)
+        x = tl.load(x_ptr + row * xs + c, mask=c < columns, other=-float("inf")).to(tl.float32)
+        tl.store(y_ptr + row * ys + c, tl.exp(x - m) / d, mask=c < columns)
+
+
+def tiled_softmax(x):
+    rows, columns = x.shape
+    y = torch.empty_like(x)
+    m, d = (torch.empty(rows, dtype=torch.float32, device=x.device) for _ in range(2))
+    stats[(rows,)](m, d, x, x.stride(0), columns, TILE=1024)
+    finish[(rows,)](y, m, d, x, y.stride(0), x.stride(0), columns, TILE=1024)
+    return y
+"""
+)
+KEEP_M = "        m = new_m\n"
+EARLY = KEEP_M + "        tl.store(y_ptr + column, %s, mask=column < columns)\n"
+
 WRONG = {
     "never rescaled": ("never_rescaled", [("d * tl.exp(m - anchor)", "d")]),
     "rescaled backwards": ("rescaled_backwards", [("d * tl.exp(m - anchor)", "d * tl.exp(tl.where(m == -float('inf'), 0.0, anchor - m))")]),
@@ -151,10 +192,32 @@ WRONG = {
     "mask with <= in walk 1": ("mask_off_by_one", [("mask=column < columns", "mask=column <= columns")]),
     "mask with <= in walk 2": ("mask_off_by_one", [("mask = column < columns", "mask = column <= columns")]),
     "store without a mask": ("store_mask", [(STORE, STORE.replace(", mask=mask", ""))]),
+    "two launches": ("extra_launches", TWO_LAUNCHES),
+    "the maximum not kept": ("maximum_not_kept", [(KEEP_M, "")]),
+    "the sum not kept": ("sum_not_kept", [(D, "pass")]),
+    "the result stored in the first walk": (
+        "normalised_early", [(KEEP_M, EARLY % "tl.exp(x - m) / d"), (STORE, "pass")],
+    ),
+    "numerators stored in the first walk": (
+        "normalised_early",
+        [(KEEP_M, EARLY % "tl.exp(x - m)"), (SECOND_LOAD, "x = tl.load(y_ptr + column, mask=mask, other=0.0)"), (STORE, STORE.replace("tl.exp(x - m)", "x"))],
+    ),
+    "numerators stored in the first walk, and left": (
+        ("normalised_early", "not_divided"), [(KEEP_M, EARLY % "tl.exp(x - m)"), (STORE, "pass")],
+    ),
+    "the second walk without a load": ("not_reloaded", [("        " + SECOND_LOAD + "\n", "")]),
+    "x divided by the sum": ("no_exponential", [("tl.exp(x - m) / d", "x / d")]),
+    "no exponential anywhere": ("no_exponential", [("tl.exp(x - m) / d", "x / d"), (D, "d = d + tl.sum(x, axis=0)")]),
+    "a guard that skips NaN": (
+        "nan_swallowed",
+        [(D, "if new_m > -float('inf'):\n            d = d * tl.exp(m - new_m) + tl.sum(tl.exp(x - new_m), axis=0)")],
+    ),
+    "x.stride(1) for x": ("row_not_scaled", [("x.stride(0), columns", "x.stride(1), columns")]),
+    "x made float16": ("half_precision", [(".to(tl.float32)", ".to(tl.float16)")]),
     "three walks": ("extra_loads", THREE_WALKS),
     "through a scratch tensor": ("extra_loads", NUMERATORS),
     "numerators parked in the output": (
-        "half_precision",
+        "output_read_back",
         THREE_WALKS.replace("d += tl.sum(tl.exp(x - m), axis=0)", "e = tl.exp(x - m)\n        d += tl.sum(e, axis=0)\n        tl.store(y_ptr + row * ys + c, e, mask=c < columns)")
         .replace("x = tl.load(x_ptr + row * xs + c, mask=c < columns, other=-float(\"inf\")).to(tl.float32)\n        tl.store(y_ptr + row * ys + c, tl.exp(x - m) / d", "e = tl.load(y_ptr + row * ys + c, mask=c < columns, other=0.0).to(tl.float32)\n        tl.store(y_ptr + row * ys + c, e / d"),
     ),

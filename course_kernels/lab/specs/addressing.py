@@ -1,9 +1,12 @@
 """Mistakes in addresses: which row, which column, which argument. Each function returns a Finding or None."""
 
+import ast
 import re
 from pathlib import Path
 
 from course_kernels.lab.judge import Finding
+from course_kernels.lab.translations import Code, is_jit
+from course_kernels.lab.wording import count, grid
 
 
 def source(session) -> str:
@@ -19,7 +22,7 @@ def exchanged_arguments(session, case, result, at) -> Finding | None:
         "arguments_exchanged",
         "The kernel stores into x and never loads from it: x and y have changed places.",
         at,
-        f"Counted: {result.x_stores} elements of x stored, none loaded.",
+        f"Counted: {count(result.x_stores, 'element')} of x stored, none loaded.",
         "Compare the order of the arguments in the launch with the kernel's own, name by name.",
     )
 
@@ -54,17 +57,17 @@ def wrong_stride(session, case, result, at, proof) -> Finding | None:
 def beyond_the_rows(session, case, result, fault, name, at) -> Finding | None:
     """Rows that the tensor does not have, though the grid has a program for each row and no more."""
     rows, columns = case.x.shape
-    grid = result.launches[0]["grid"]
-    if grid[0] != rows and grid[1] == rows:
+    programs = result.launches[0]["grid"]
+    if programs[0] != rows and programs[1] == rows:
         return Finding(
             "grid_axes_exchanged",
-            f"The kernel takes its row from axis 0 of the grid, and there are {grid[0]} programs there; the "
-            f"{rows} row{'s' if rows > 1 else ''} of x lie along axis 1.",
+            f"The kernel takes its row from axis 0 of the grid, which has {count(programs[0], 'program')}; "
+            f"there is one program for each row along axis 1.",
             at,
-            f"The grid was {tuple(grid)}.",
+            f"The grid was {programs[0], programs[1]}, and x has {count(rows, 'row')}.",
             "Launch over (rows, chunks), in this order, or take the row from tl.program_id(1).",
         )
-    if grid[0] != rows:
+    if programs[0] != rows:
         return None
     text = source(session)
     moved = re.search(r"^\s+(\w+)\s*\+=\s*[A-Z]\w*\s*(#.*)?$", text, re.MULTILINE)
@@ -74,7 +77,8 @@ def beyond_the_rows(session, case, result, fault, name, at) -> Finding | None:
             "row_offset_twice",
             "The start of the row is added twice: x_ptr was moved to it already.",
             at,
-            f"The grid, {tuple(grid)}, is right: one program a row. x_ptr += row * … stands above, and the "
+            f"The grid, {grid(result.launches[0])}, is right: one program a row. x_ptr += row * … stands "
+            f"above, and the "
             "load adds the row's start once more.",
             "Load from x_ptr + column.",
         )
@@ -84,7 +88,8 @@ def beyond_the_rows(session, case, result, fault, name, at) -> Finding | None:
             f"The pointer {moved[1]} is moved along the row and not put back: what follows starts behind the "
             "row's end.",
             at,
-            f"The grid, {tuple(grid)}, is right: one program a row. Likely `{moved[0].strip()}`: after a "
+            f"The grid, {grid(result.launches[0])}, is right: one program a row. Likely "
+            f"`{moved[0].strip()}`: after a "
             "walk it points past the row.",
             "Leave the pointer where it is and add the column to it: x_ptr + start + the lanes.",
         )
@@ -93,7 +98,7 @@ def beyond_the_rows(session, case, result, fault, name, at) -> Finding | None:
         f"The kernel leaves {name}, though the grid has one program for each row: an address is too far "
         "along.",
         at,
-        f"The grid was {tuple(grid)}.",
+        f"The grid was {grid(result.launches[0])}.",
         "Print the first address of a program: it should be the row times the row stride, added once.",
     )
 
@@ -133,7 +138,95 @@ def one_axis(session, result, name, at) -> Finding | None:
         "rows_unwritten",
         f"Every program works on row 0 of {name}: axis {used[1]} of the grid has one program only.",
         at,
-        f"The grid was {tuple(result.launches[-1]['grid'])}, and the kernel asks for "
+        f"The grid was {grid(result.launches[-1])}, and the kernel asks for "
         f"tl.program_id({used[1]}), which is always 0.",
         "The first axis is axis 0: row = tl.program_id(0).",
     )
+
+
+def called(result, region: str, kernel: str) -> str:
+    """What to call a tensor that is neither x nor a result: by the kernel's own name for it."""
+    for launch in result.launches:
+        for name, given in launch["tensors"].items():
+            if launch["kernel"] == kernel and given == region:
+                return f"the tensor given as {name}"
+    return "a tensor of your own"
+
+
+def columns_for_rows(session) -> list[str]:
+    """The tensors whose stride(1) is passed, and whose stride(0) is not."""
+    text = source(session)
+    given = re.findall(r"\b(\w+)\.stride\(\s*(?:dim\s*=\s*)?(?:1|-1)\s*\)", text)
+    return [t for t in given if not re.search(rf"\b{t}\.stride\(\s*(?:dim\s*=\s*)?(?:0|-2)\s*\)", text)]
+
+
+def not_scaled(session) -> tuple[str, str] | None:
+    """(what is wrong, what to do) where the row is multiplied by the stride of the columns, which is 1."""
+    if "x" not in columns_for_rows(session):
+        return None
+    return (
+        "x.stride(1) is passed, the distance from one column to the next, which is 1: each row starts one "
+        "element after the one before.",
+        "Pass x.stride(0), the distance from one row to the next.",
+    )
+
+
+def stride_of_columns(session, result, name, at) -> Finding | None:
+    """The same of the output: rows on top of each other."""
+    tensors = [t for t in columns_for_rows(session) if t != "x"]
+    if not tensors:
+        return None
+    return Finding(
+        "rows_unwritten",
+        f"The rows of {name} are stored on top of each other, one element apart: {tensors[0]}.stride(1) is "
+        "the distance from one column to the next, which is 1.",
+        at,
+        f"Counted: elements of {name} are stored several times, and others never.",
+        f"Pass {tensors[0]}.stride(0), the distance from one row to the next.",
+    )
+
+
+def explain_timeout(session, finding: Finding) -> None:
+    """Say which loop goes one column at a time, if one does: the usual reason in a kernel."""
+    code = Code(source(session))
+    for function in filter(is_jit, code.functions.values()):
+        for loop in (node for node in ast.walk(function) if isinstance(node, ast.For)):
+            if not re.fullmatch(r"(tl\.)?range\((\w+, )?\w+\)", ast.unparse(loop.iter)):
+                continue
+            variable, body = ast.unparse(loop.target), "\n".join(map(ast.unparse, loop.body))
+            line = f"line {loop.lineno}: `{code.line(loop.lineno)}`"
+            tile = next((a.arg for a in function.args.args if a.annotation), "TILE")
+            end = ast.unparse(loop.iter.args[-1])
+            if "tl.load" not in body:
+                continue
+            lanes = re.findall(r"(\w+) = [^\n]*tl\.arange\(", ast.unparse(function))
+            finding.next = (
+                f"Each round is for a whole tile, so the step is missing: range(0, {end}, {tile})."
+                if any(re.search(rf"\b{name}\b", body) for name in ("arange", *lanes))
+                else f"Let the lanes take many columns at once: {variable} + tl.arange(0, {tile}), with a "
+                f"step of "
+                f"{tile}."
+            )
+            finding.why = (
+                f"Likely {line}, which goes on by 1 in each round: as many rounds as a row has columns, "
+                f"tens of "
+                "thousands in some rows here."
+            )
+            return
+
+
+def guard(session) -> str:
+    """What to do about an `if` that skips a tile of −∞, and NaN with it; empty where there is none."""
+    code = Code(source(session))
+    for number, text in enumerate(code.lines, 1):
+        if re.match(r"\s*if .*[<>].*inf", text, re.IGNORECASE):
+            return (
+                f"Likely line {number}: `{text.strip()}` skips NaN too, since every comparison with NaN is "
+                f"false. "
+                "Take the guard out, and use 0 where the maximum is −∞: anchor = tl.where(new_m == "
+                "-float('inf'), "
+                "0.0, new_m), then tl.exp(m - anchor) and tl.exp(x - anchor). A tile of −∞ then adds 0, "
+                "and NaN "
+                "spreads by itself."
+            )
+    return ""

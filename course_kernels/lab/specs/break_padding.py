@@ -4,6 +4,7 @@ import numpy as np
 
 from course_kernels.lab.specs.base import Hint
 from course_kernels.lab.specs.breaking import BreakExercise, Cause
+from course_kernels.lab.wording import count
 
 
 class BreakPadding(BreakExercise):
@@ -45,12 +46,14 @@ class BreakPadding(BreakExercise):
         lanes, top, added, total = self.effect(row)
         if top < 0:
             return _signs(
-                f"every value of the row is below 0 (the largest is {top:.4g}). The {_lanes(lanes)} past the "
+                f"every value of the row is below 0 (the largest is {top:.4g}). The {count(lanes, 'lane')} "
+                f"past the "
                 "row held 0, so the kernel took 0 for the maximum, and each such lane added exp(0 − 0) = 1 "
                 f"to a sum that should have been {total:.4g} on that scale."
             )
         return _signs(
-            f"the row's maximum, {top:.4g}, is not far above 0, and the {_lanes(lanes)} past the row held 0. "
+            f"the row's maximum, {top:.4g}, is not far above 0, and the {count(lanes, 'lane')} past the "
+            f"row held 0. "
             f"Each added exp(0 − {top:.4g}) = {added / lanes:.3g} to a sum that should have been {total:.4g}."
         )
 
@@ -59,7 +62,8 @@ class BreakPadding(BreakExercise):
         lanes = _block(columns) - columns
         if not lanes:
             return Cause(
-                f"{columns} is a power of two, so the block has {columns} lanes and none of them is masked: "
+                f"{columns} is a power of two, so the block has {count(columns, 'lane')}, none of them "
+                f"masked: "
                 "what the masked lanes hold cannot matter.",
                 "no_masked_lanes",
                 "No lane is masked.",
@@ -69,8 +73,9 @@ class BreakPadding(BreakExercise):
         _, top, added, total = self.effect(low)
         return Cause(
             _signs(
-                f"The lowest maximum of a row is {top:.4g}. The {_lanes(lanes)} past the row add {added:.2g} "
-                f"to its sum of {total:.4g}: less than float32 can tell from a rounding error."
+                f"The lowest maximum of a row is {top:.4g}. The {count(lanes, 'lane')} past the row "
+                f"{'add' if lanes > 1 else 'adds'} {added:.2g} to its sum of {total:.4g}. That is "
+                f"{added / total:.1g} of it, no more than the roundings of a right kernel may add up to."
             ),
             "maximum_far_above_zero",
             "Every row has a maximum far above 0, and exp(0 − m) vanishes.",
@@ -87,10 +92,6 @@ class BreakPadding(BreakExercise):
 
 def _block(columns: int) -> int:
     return 1 << (columns - 1).bit_length()
-
-
-def _lanes(count: int) -> str:
-    return f"{count} lane{'s' if count > 1 else ''}"
 
 
 def _signs(text: str) -> str:

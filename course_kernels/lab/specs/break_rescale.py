@@ -38,8 +38,9 @@ class BreakRescale(BreakExercise):
     )
     lesson = (
         "d is a sum of exponentials measured from m. When m grows, every term of d is measured from the "
-        "wrong place by the same factor, exp(old − new), and one multiplication mends all of them. Rows "
-        "whose maximum comes first never need it, which is why a test can miss the bug half of the time."
+        "wrong place by the same factor, exp(old − new), and one multiplication mends all of them. A row "
+        "whose maximum lies in its first tile never needs it. With random numbers and two tiles that is "
+        "every second row, and a test with few rows can miss the bug."
     )
 
     def shown(self, row: np.ndarray) -> str:
@@ -79,7 +80,8 @@ class BreakRescale(BreakExercise):
             )
         return Cause(
             f"The maximum grows by at most {max(growth):.2g} after the first tile, so the factor that is "
-            f"missing is exp(−{max(growth):.2g}), which is 1 as near as float32 can tell.",
+            f"missing is exp(−{max(growth):.2g}): no further from 1 than the roundings of a right kernel "
+            f"may be.",
             "grows_too_little",
             "The maximum hardly grows.",
             "Let a later value be larger by 1 or more.",

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from course_kernels.lab import plain
-from course_kernels.lab.judge import Finding, Result, Session, check_error, numbers
+from course_kernels.lab.judge import Finding, Result, Session, check_error
 from course_kernels.lab.specs.base import Exercise
 from course_kernels.lab.specs.softmax import softmax64
+from course_kernels.lab.wording import count, numbers
 
 MOST_ROWS, MOST_COLUMNS = 64, 1000
 
@@ -86,7 +87,7 @@ class BreakExercise(Exercise):
             )
         broken = int((errors > allowed).any(axis=1).sum())
         return [
-            f"It shows in {broken} of {len(x)} row{'s' if len(x) > 1 else ''}. {picture[0]}",
+            f"It shows in {broken} of {count(len(x), 'row')}. {picture[0]}",
             *(line.strip() for line in picture[1:]),
             f"What did it: {self.shown(x[row])}",
         ]

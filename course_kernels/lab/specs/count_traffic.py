@@ -11,6 +11,7 @@ from fractions import Fraction
 from course_kernels.lab import counting, plain
 from course_kernels.lab.judge import Finding, Result, Session, check_error
 from course_kernels.lab.specs.base import Exercise, Hint
+from course_kernels.lab.wording import count
 
 SMALL = ((3, 100), (1, 64), (2, 300), (1, 1), (2, 33))  # counted while the check runs
 
@@ -184,7 +185,8 @@ class CountTraffic(Exercise):
         yours = tuple(formula(shapes, [value[k] for value in values]) for k in (0, 1))
         mistake, what = self.name_mistake(kind, right, yours, shapes, values, wanted)
         case = (
-            f"The case: m = {m}, n = {n}. Counted: {want[0]:,} reads and {want[1]:,} writes. Your function: "
+            f"The case: m = {m}, n = {n}. Counted: {count(want[0], 'read')} and {count(want[1], 'write')}. "
+            f"Your function: "
             f"{_number(got[0])} and {_number(got[1])}."
         )
         if None not in yours:
@@ -245,7 +247,11 @@ class CountTraffic(Exercise):
         return f"the passes over the matrix are right; of maxima and sums, one number a row each, {told}."
 
     def name_eager(self, reads: Formula, writes: Formula) -> tuple[str, str]:
-        each = f"{_value(reads.mn)} reads and {_value(writes.mn)} writes for each element"
+        each = " and ".join(
+            f"{_value(f.mn)} {word}{'' if f.mn == 1 else 's'}"
+            for f, word in ((reads, "read"), (writes, "write"))
+        )
+        each += " for each element"
         if reads.mn == writes.mn == 1:
             return (
                 "fused_count",

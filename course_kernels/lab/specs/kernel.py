@@ -8,11 +8,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from course_kernels.lab.judge import Case, Finding, Result, Session, Tweaks, check_error, dtype_name, numbers
+from course_kernels.lab.judge import Case, Finding, Result, Session, Tweaks, check_error, dtype_name
 from course_kernels.lab.specs import addressing
 from course_kernels.lab.specs.base import Exercise
+from course_kernels.lab.wording import count, grid, grids, numbers, side_by_side, which
 
 EPSILON = 2.0**-23  # float32: twice the largest relative rounding error
+SHOWN = 6  # numbers of a row that a message shows
 SHRUNK = (1, 2, 3, 4, 5, 7, 8, 16, 31)  # row lengths tried when looking for a small case
 
 
@@ -87,6 +89,14 @@ class KernelExercise(Exercise):
     # The judgement
 
     def judge(self, session: Session) -> list[str]:
+        try:
+            return self.judged(session)
+        except Finding as finding:
+            if finding.mistake == "timeout":
+                addressing.explain_timeout(session, finding)
+            raise
+
+    def judged(self, session: Session) -> list[str]:
         cases, results = [], []
         for make in (self.cases, self.large_cases):
             fresh = make(session.rng)
@@ -126,7 +136,7 @@ class KernelExercise(Exercise):
                 "input_overwritten",
                 "The kernel stores into its input, which belongs to the caller.",
                 at,
-                f"{result.x_stores} elements of x were stored to.",
+                f"Counted: {count(result.x_stores, 'element')} of x stored to.",
                 "Allocate the output with torch.empty_like(x) and store there.",
             )
         self.check_races(case, result, at)
@@ -224,29 +234,31 @@ class KernelExercise(Exercise):
             return
         by_row = stored.reshape(stored.shape[0], -1) > 0
         empty_rows = np.flatnonzero(~by_row.any(axis=1))
-        grid = ", ".join(str(n) for n in result.launches[-1]["grid"] if n > 1) or "1"
         if not by_row.any():
             raise Finding(
                 "nothing_stored",
                 f"No kernel stored anything into {name}.",
                 at,
-                f"The launch had a grid of {grid}.",
+                grids(result.launches),
                 f"End the kernel with tl.store to {name}'s addresses.",
             )
         if len(empty_rows):
             again = int(stored.max())
-            finding = addressing.one_axis(session, result, name, at) if again > 1 else None
-            if finding is not None:
-                raise finding
+            for look in (addressing.one_axis, addressing.stride_of_columns):
+                if again > 1 and (finding := look(session, result, name, at)) is not None:
+                    raise finding
+            rows = which("row", empty_rows)
             over = int(np.argmax(stored.reshape(len(stored), -1).max(axis=1)))
             raise Finding(
                 "rows_unwritten",
-                f"Rows of {name} were never written: row {_few(empty_rows)} of {len(by_row)}.",
+                f"Rows of {name} were never written: {rows} of {len(by_row)}."
+                if len(empty_rows) > 1
+                else f"A row of {name} was never written: {rows} of {len(by_row)}.",
                 at,
                 f"Row {over} was stored {again} times instead: the address of the store does not say which "
                 "row is meant."
                 if again > 1
-                else f"The grid was {grid}, the matrix has {len(by_row)} rows.",
+                else f"{grids(result.launches)} The matrix has {len(by_row)} rows.",
                 f"Start the row that program `row` stores at row times {name}'s row stride."
                 if again > 1
                 else "Launch one program for every row, and let each program find its row from "
@@ -275,8 +287,10 @@ class KernelExercise(Exercise):
         whole = missing[0] == missing[-1] - len(missing) + 1 and missing[-1] == by_row.shape[1] - 1
         raise Finding(
             "columns_unwritten",
-            f"Columns of {name} were never written: in row {row}, {len(missing)} of {by_row.shape[1]}, "
-            f"the first is column {missing[0]}.",
+            f"Columns of {name} were never written: in row {row}, {len(missing):,} of {by_row.shape[1]:,}, "
+            f"the first is column {missing[0]}."
+            if len(missing) > 1
+            else f"Column {missing[0]} of {name} was never written in row {row}.",
             at,
             f"All columns from {missing[0]} to the end are missing: the block, or the last tile, stops short "
             "there."
@@ -295,13 +309,14 @@ class KernelExercise(Exercise):
         program = fault["program"][0]
         verb, past = ("loads", "loaded") if fault["operation"] == "load" else ("stores", "stored")
         names = {"x": "x"} | {o.get("region"): n for n, o in zip(self.outputs, result.outputs, strict=False)}
-        name = names.get(fault["tensor"], fault["tensor"])
-        lanes = f"{fault['lanes']} lane{'s' if fault['lanes'] > 1 else ''}"
+        name = names.get(fault["tensor"]) or addressing.called(result, fault["tensor"], fault["kernel"])
+        lanes = count(fault["lanes"], "lane")
         row, column = fault["row"], fault["column"]
         at = (
             f"The case: x is {case.shape} {dtype_name(case)}, {case.about}. Program {program} {verb} row "
             f"{row}, "
-            f"column {column} ({lanes}); rows are 0 to {rows - 1}, columns 0 to {columns - 1}."
+            f"column {column} ({lanes}); x has {count(rows, 'row')} and {count(columns, 'column')}, counted "
+            "from 0."
         )
         if tuple(fault["shape"]) != case.x.shape:
             raise Finding(
@@ -312,7 +327,7 @@ class KernelExercise(Exercise):
                 f"{verb} elements that {name}, of shape {tuple(fault['shape'])}, does not have: "
                 + (f"element {column}" if len(fault["shape"]) == 1 else f"row {row}, column {column}")
                 + f" ({lanes}).",
-                f"The grids were {', '.join(str(tuple(launch['grid'])) for launch in result.launches)}.",
+                grids(result.launches),
                 f"Compare the addresses with how {name} is laid out, and mask the lanes that have no element "
                 "there.",
             )  # fmt: skip
@@ -364,7 +379,7 @@ class KernelExercise(Exercise):
                 "row_out_of_bounds",
                 f"The kernel {verb} rows that {name} does not have.",
                 at,
-                f"The grid was {result.launches[0]['grid']}.",
+                f"The grid was {grid(result.launches[0])}.",
                 "Launch one program a row, or mask the rows as well as the columns.",
             )
         if fault["lanes"] == 1 and column == columns:
@@ -494,7 +509,8 @@ class KernelExercise(Exercise):
         widths = sorted({n for n in (*SHRUNK, tile + 1, 2 * tile, 2 * tile + 1) if n < row.shape[1]}) + [
             row.shape[1]
         ]
-        short = [replace(case, x=row[:, :n].copy(), gap=0) for n in widths]
+        cut = f"cut from: {case.about}"
+        short = [replace(case, x=row[:, :n].copy(), gap=0, about=cut) for n in widths]
         short.append(case)
         results = session.run(short)
         for candidate, result in zip(short, results, strict=False):
@@ -511,17 +527,21 @@ class KernelExercise(Exercise):
         index = next((i for i in range(len(self.outputs)) if self.wrong(case, result, i).any()), 0)
         several = len(self.outputs) > 1
         wrong = self.wrong(case, result, index).reshape(case.x.shape[0], -1)[row]
-        start = 0 if wrong.size <= 6 else max(0, min(int(np.argmax(wrong)) - 1, wrong.size - 6))
-        cut = slice(start, start + 6)
+        pairs = [
+            (np.atleast_1d(wanted[i][row]), np.atleast_1d(result.values(i)[row]))
+            for i in range(len(self.outputs))
+        ]
+        start = excerpt(case.x[row], wrong, *pairs[index])
+        cut = slice(start, start + SHOWN)
         columns = f" from column {start}" if start else ""
         lines.append(f"  x        {numbers(case.x[row][cut])}{columns}")
-        for i in range(len(self.outputs)) if several else (index,):
+        for i, pair in enumerate(pairs):
+            if not several and i != index:
+                continue
             name = f"{self.outputs[i]} " if several else ""
-            pair = [np.atleast_1d(v[row])[cut] for v in (wanted[i], result.values(i))]
-            expected, got = map(numbers, pair)
-            if expected == got and i == index:  # the difference is further back
-                texts = (", ".join(f"{v:.9g}" for v in one).replace("-", "−") for one in pair)
-                expected, got = (f"[{text}]" for text in texts)
+            one = slice(0, SHOWN) if len(pair[0]) == 1 else cut
+            bad = np.atleast_1d(self.wrong(case, result, i)[row])[one]
+            expected, got = side_by_side(pair[0][one], pair[1][one], bad)
             lines.append(f"  expected {name}{expected}")
             lines.append(f"  got      {name}{got}")
         return "\n".join(lines)
@@ -535,7 +555,7 @@ class KernelExercise(Exercise):
         if unread and columns > 1:
             raise Finding(
                 "input_unread",
-                f"No kernel loads {unread} of the {case.x.size} elements of x.",
+                f"No kernel loads {unread:,} of the {count(case.x.size, 'element')} of x.",
                 f"The case: x is {case.shape} {dtype_name(case)}, {case.about}.",
                 next="Load x in the kernel, and compute there what depends on it.",
             )
@@ -558,23 +578,34 @@ class KernelExercise(Exercise):
                 what = f"Elements loaded beyond what is needed: {result.loads - loads}."
             if scratch:
                 what = (
-                    f"Besides x, the kernel reads back {scratch} elements that it had stored itself; values "
-                    "that the "
-                    "same program needs again can stay in registers."
+                    f"Besides x, {count(scratch, 'element')} that the kernel had stored itself "
+                    f"{'are' if scratch > 1 else 'is'} read back; values that the same program needs again "
+                    "can stay in registers."
+                )
+            if scratch and len(result.launches) > 1 and result.x_loads.sum() <= loads:
+                raise Finding(
+                    "extra_launches",
+                    f"The values are right, but it takes {len(result.launches)} launches, and what one "
+                    "leaves for the next goes through memory.",
+                    at,
+                    f"Counted: {count(result.stores - case.x.size, 'element')} stored besides the result, "
+                    f"{count(scratch, 'element')} of that loaded again.",
+                    "Here one program has the whole row to itself: in a single launch it can keep in "
+                    "variables what the next step needs, without tensors for it.",
                 )
             raise Finding(
                 "extra_loads",
                 f"The values are right, but the traffic is too high. {what}",
                 at,
-                f"Counted: {result.loads} elements loaded ({result.loads * size:,} bytes); needed: {loads} "
-                f"({loads * size:,} bytes). Stored: {result.stores}.",
+                f"Counted: {count(result.loads, 'element')} loaded ({result.loads * size:,} bytes); needed: "
+                f"{loads:,} ({loads * size:,} bytes). Stored: {result.stores:,}.",
                 self.fewer_loads,
             )
         if result.stores > stores:
             raise Finding(
                 "extra_stores",
-                f"The values are right, but the kernel stores {result.stores} elements where {stores} are "
-                "needed.",
+                f"The values are right, but the kernel stores {count(result.stores, 'element')} where "
+                f"{stores:,} {'are' if stores > 1 else 'is'} needed.",
                 at,
                 f"Counted: {result.stores * size:,} bytes stored; needed: {stores * size:,}.",
                 "Store the result once, when it is final.",
@@ -595,11 +626,16 @@ class KernelExercise(Exercise):
         case, result = max(zip(cases, results, strict=True), key=lambda pair: pair[0].x.size)
         loads, stores = result.loads / case.x.size, result.stores / case.x.size
         right = sum(c.x.shape[0] for c in cases)
+        moved = f"{loads:.3g} load{_s(loads)} and {stores:.3g} store{_s(stores)} for each element"
+        if stores < 0.1:
+            stores = result.stores / case.x.shape[0]
+            moved = (
+                f"{loads:.3g} load{_s(loads)} for each element, {stores:.3g} store{_s(stores)} for each row"
+            )
         return [
             f"{len(cases)} inputs, {right} rows, right to the last digits that {'float32'} allows.",
-            f"Traffic, metered on {case.shape}: {loads:.3g} load{_s(loads)} and {stores:.3g} "
-            f"store{_s(stores)} for each "
-            f"element, {len(result.launches)} launch{'es' if len(result.launches) > 1 else ''}.",
+            f"Traffic, metered on {case.shape}: {moved}, "
+            f"{count(len(result.launches), 'launch', 'launches')}.",
         ]
 
 
@@ -652,15 +688,11 @@ def row_stride(exercise, session, case, result):
 def fingerprints(exercise, session, case, result):
     """Mistakes that leave a known output."""
     pairs = [(case, result)]
-    if case.x.shape[1] > 64:  # once more without masked lanes, which may hide what the rest does
-        cut = replace(case, x=case.x[:, :64].copy(), gap=0)
-        again = session.run([cut])
-        if (
-            again[0].error is None
-            and exercise.whole(again[0])
-            and exercise.wrong_rows(cut, again[0]) is not None
-        ):
-            pairs.append((cut, again[0]))
+    # Once more without masked lanes, which may hide what the rest does.
+    tile, columns = result.widest_load, case.x.shape[1]
+    whole = columns // tile * tile if 0 < tile < columns else 64
+    if columns > whole:
+        pairs += run_again(exercise, session, replace(case, x=case.x[:, :whole].copy(), gap=0))
     possible = {name for name, *_ in exercise.recognise(case, result, telling=False)}
     for other, outcome in pairs + session.wrong:
         found = exercise.recognise(other, outcome)
@@ -673,13 +705,59 @@ def fingerprints(exercise, session, case, result):
                 found = [f for f in found if f[0] in names] or found
         if found:
             mistake, _, what, advice = found[0]
+            if mistake == "row_not_scaled":
+                what, advice = addressing.not_scaled(session) or (what, advice)
             return Finding(mistake, what, "", "The output is, number for number, what that gives.", advice)
+    return one_tile(exercise, session, case, result)
+
+
+# What a walk of several tiles mixes with its rescaling.
+ONE_TILE = ("sign", "no_exponential", "sum_of_inputs")
+
+
+def one_tile(exercise, session, case, result):
+    """The same in one tile, and with numbers in the masked lanes: −∞ there may make NaN of all else."""
+    row, tile = int(exercise.wrong_rows(case, result)[0]), result.widest_load
+    small = replace(case, x=case.x[row : row + 1, : min(64, tile)].copy(), gap=0)
+    # Near a constant row, or far from 0, too much is 0 or 1 whatever is wrong.
+    if not tile or not np.abs(small.x).max() < 40 or np.ptp(small.x) < 1:
+        return None
+    tried = [(small, None, "In a row of one tile the")]
+    if 64 < tile < case.x.shape[1]:
+        tried[:0] = [(replace(small, x=case.x[row : row + 1, :tile].copy()), None, tried[0][2])]
+    if result.fills:
+        for fill in (0.0, float(small.x.max())):
+            lanes = f"With {fill:.4g} in the masked lanes the".replace("-", "−")
+            tried.append((small, Tweaks(masked_lanes=fill), lanes))
+    for one, tweaks, where in tried:
+        for _, again in run_again(exercise, session, one, tweaks):
+            for mistake, _, what, advice in exercise.recognise(one, again):
+                if mistake in ONE_TILE or tile >= case.x.shape[1]:
+                    why = f"{where} output is, number for number, what that gives."
+                    return Finding(mistake, what, "", why, advice)
     return None
 
 
-def _few(values) -> str:
-    text = ", ".join(str(v) for v in values[:5])
-    return text + (", …" if len(values) > 5 else "")
+def run_again(exercise, session, case, tweaks=None) -> list:
+    """[(case, result)], or nothing if the case did not run to its end, or came out right."""
+    again = session.run([case], tweaks)[0]
+    if again.error or not exercise.whole(again) or exercise.wrong_rows(case, again) is None:
+        return []
+    return [(case, again)]
+
+
+def excerpt(x: np.ndarray, wrong: np.ndarray, wanted: np.ndarray, got: np.ndarray) -> int:
+    """The first column to show of a row: near a NaN that is to be seen, else near a value far off."""
+    if len(x) <= SHOWN:
+        return 0
+    if np.isnan(x).any() or len(wrong) != len(x):  # one result for the whole row: show its largest value
+        at = int(np.argmax(x))  # which takes NaN for the largest
+    else:
+        with np.errstate(all="ignore"):
+            error = np.abs(got.astype(np.float64) - wanted) / np.maximum(np.abs(wanted), 1e-30)
+        error = np.where(wrong, np.nan_to_num(error, nan=np.inf), -1.0)
+        at = int(np.argmax(error >= min(error.max() / 2, 0.01)))
+    return max(0, min(at - 1, len(x) - SHOWN))
 
 
 def _s(number: float) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 
 from course_kernels.lab.judge import Case, Finding
 from course_kernels.lab.specs.base import Hint
-from course_kernels.lab.specs.kernel import EPSILON
+from course_kernels.lab.specs.kernel import EPSILON, ROW_NOT_SCALED, windows
 from course_kernels.lab.specs.softmax import (
     SoftmaxExercise,
     distance,
@@ -104,6 +104,7 @@ class LogSoftmax(SoftmaxExercise):
             d = np.exp(s).sum(axis=1, keepdims=True)
             d2 = np.exp2(s).sum(axis=1, keepdims=True)
             quotient = np.exp(s) / d
+            low = np.minimum(x, 0)
             return [
                 ("epsilon_added", np.log(quotient + epsilon),
                  f"{epsilon:g} is added before the logarithm is taken, and that is what small probabilities "
@@ -142,6 +143,15 @@ class LogSoftmax(SoftmaxExercise):
                  "of row 0.",
                  "Use tl.program_id(0) in the address of the load."),
                 ("copied", x, "The result is x itself.", "Compute between the load and the store."),
+                ("row_not_scaled", log_softmax64(windows(x, case.gap)), ROW_NOT_SCALED,
+                 "Start the row at x_ptr + row * x_stride."),
+                ("maximum_with_zero", low - np.log(np.exp(low).sum(axis=1, keepdims=True)),
+                 "From each value the larger one of it and 0 is taken off, as tl.maximum(x, 0) gives it, not "
+                 "the row's maximum.",
+                 "tl.maximum compares lane by lane; the maximum of a tile is tl.max(x, axis=0)."),
+                ("half_precision", log_softmax64(case.x.astype(np.float16)),
+                 "x is rounded to float16 on its way in, and with it goes what 11 bits cannot hold.",
+                 "Convert to tl.float32, not to tl.float16."),
             ]  # fmt: skip
 
 

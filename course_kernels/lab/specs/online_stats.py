@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from course_kernels.lab.judge import Finding
+from course_kernels.lab.judge import Finding, Tweaks
 from course_kernels.lab.specs.base import Hint
-from course_kernels.lab.specs.kernel import EPSILON, large
+from course_kernels.lab.specs.kernel import EPSILON, ROW_NOT_SCALED, large, windows
 from course_kernels.lab.specs.softmax import RESCALE, SoftmaxExercise, old_maximum, tile_cases, wrong_walks
 
 
@@ -110,8 +110,8 @@ class OnlineStats(SoftmaxExercise):
         return large(rng, (5_000, 12_000))
 
     def experiments(self):
-        usual = super().experiments()
-        return [e for e in usual if e is not old_maximum] + [infinite_row]
+        usual = [e for e in super().experiments() if e is not old_maximum]
+        return usual + [infinite_sum, infinite_row]
 
     def fingerprint_table(self, case, tile):
         x = case.x.astype(np.float64)
@@ -147,17 +147,28 @@ class OnlineStats(SoftmaxExercise):
                  "Use tl.program_id(0) in the address of the load."),
                 ("maximum_only", (m, np.zeros(len(x))), "m is right, and d stays 0.",
                  "Add each tile's exponentials to d."),
+                ("sign", (m, np.exp(m[:, None] - x).sum(axis=1)), "The exponent has the wrong sign: m − x "
+                                                                  "stands "
+                 "where x − m should.", "Sum tl.exp(x - m)."),
+                ("row_not_scaled", stats64(windows(x, case.gap)), ROW_NOT_SCALED,
+                 "Start the row at x_ptr + row * x_stride."),
+                ("half_precision", stats64(case.x.astype(np.float16)),
+                 "x is rounded to float16 on its way in, and with it goes what 11 bits cannot hold.",
+                 "Convert to tl.float32, not to tl.float16."),
+                ("maximum_not_stored", (np.full(len(x), -np.inf), d),
+                 "d is right, and m comes out as −∞, where it started.",
+                 "Store the maximum that the walk found."),
             ]  # fmt: skip
             if 0 < tile < x.shape[1]:
+                last = x[:, (x.shape[1] - 1) // tile * tile :]
+                last_sum = np.exp(last - last.max(axis=1, keepdims=True)).sum(axis=1)
+                table.append(
+                    ("maximum_not_kept", (np.full(len(x), -np.inf), last_sum),
+                     "m comes out as −∞, where it started, and d is the sum of the last tile alone.",
+                     "At the end of each round keep the new maximum: m = new_m.")
+                )  # fmt: skip
                 for mistake, top, total, what, advice in wrong_walks(x, tile):
                     table.append((mistake, (top[:, 0], total[:, 0]), what, advice))
-                # Taken against the maximum before the tile: the first tile's is −∞.
-                table.append(
-                    ("old_maximum", (m, np.full(len(x), np.inf)),
-                     "d is ∞: the tile's exponentials are taken against the maximum before the tile, which "
-                     "starts at −∞.",
-                     "First the new maximum, then exp(x − new maximum). " + RESCALE)
-                )  # fmt: skip
         return table
 
 
@@ -189,6 +200,25 @@ def infinite_row(exercise, session, case, result):
         "merged, "
         "and a part of a row that is all −∞ is such a row.",
         "Start from −∞ and 0, and let neither change while all is −∞.",
+    )
+
+
+def infinite_sum(exercise, session, case, result):
+    """Exponentials against the maximum before the tile, which is −∞ for the first one."""
+    m, d = (result.values(i) for i in range(2))
+    if not np.isfinite(case.x).all() or np.abs(case.x).max() > 40 or not np.isinf(d).all():
+        return None
+    # So low that such lanes add nothing, and finite; the wrong sign would still make them infinite.
+    tile = replace(case, x=case.x[:, : result.widest_load].copy(), gap=0)
+    again = session.run([tile], Tweaks(masked_lanes=float(case.x.min())))[0]
+    if again.error or not exercise.whole(again) or not np.isinf(again.values(1)).all():
+        return None
+    return Finding(
+        "old_maximum",
+        "d is ∞: the tile's exponentials are taken against the maximum before the tile, which starts at −∞.",
+        "",
+        "Proven: it is ∞ also where the masked lanes hold a value of the row, and no exp(x) of this row is.",
+        "First the new maximum, then exp(x − new maximum). " + RESCALE,
     )
 
 

@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 
 from course_kernels.lab import plain
-from course_kernels.lab.judge import Case, Finding, Result, Session, check_error, dtype_name, numbers
+from course_kernels.lab.judge import Case, Finding, Result, Session, check_error, dtype_name
 from course_kernels.lab.specs.base import Exercise, Hint
-from course_kernels.lab.specs.kernel import large
+from course_kernels.lab.specs.kernel import SHOWN, excerpt, large
 from course_kernels.lab.specs.softmax import INF, distance, softmax64
+from course_kernels.lab.wording import count, numbers, side_by_side
 
 SMALL = ((1, 1), (1, 2), (2, 1), (1, 3), (2, 2), (2, 3), (3, 3))  # shapes tried when looking for a small case
 COARSE = 2.0**-11  # how near an output must be to what a mistake predicts: a few roundings are no evidence
@@ -170,8 +171,8 @@ class SafeSoftmax(Exercise):
         if result.exponentials < case.x.size:
             raise Finding(
                 "not_pytorch",
-                f"PyTorch took {result.exponentials} exponentials in this call, and x has {case.x.size} "
-                "elements.",
+                f"PyTorch took {count(result.exponentials, 'exponential')} in this call, and x has "
+                f"{count(case.x.size, 'element')}.",
                 f"The case: x is {case.shape} {dtype_name(case)}, {case.about}.",
                 "The values left PyTorch (numpy(), tolist()) and were worked on elsewhere."
                 if result.numpy
@@ -291,7 +292,7 @@ class SafeSoftmax(Exercise):
         rows = np.flatnonzero(self.wrong(case, result).any(axis=1))
         order = [int(rows[0]), *(r for r in range(len(case.x)) if r != rows[0])]
         corners = [
-            replace(case, x=case.x[order][:r, :c].copy(), gap=0)
+            replace(case, x=case.x[order][:r, :c].copy(), gap=0, about=f"cut from: {case.about}")
             for r, c in SMALL
             if r <= case.x.shape[0] and c <= case.x.shape[1]
         ]
@@ -302,16 +303,18 @@ class SafeSoftmax(Exercise):
 
     def show(self, case: Case, result: Result) -> str:
         """The case, a row of it, the expected and the got."""
-        row, column = np.argwhere(self.wrong(case, result))[0]
-        start = int(max(0, min(column - 1, case.x.shape[1] - 6))) if case.x.shape[1] > 6 else 0
-        cut = slice(start, start + 6)
+        wrong = self.wrong(case, result)
+        row = int(np.argwhere(wrong)[0, 0])
+        wanted, got = softmax64(case.x)[row], result.values(0)[row]
+        start = excerpt(case.x[row], wrong[row], wanted, got)
+        cut = slice(start, start + SHOWN)
         lines = [f"The smallest case found: x is {case.shape} {dtype_name(case)}, {case.about}; row {row}:"]
         if len(case.x) > 1:
             other = 1 if row == 0 else 0
             lines.append(f"  row {other} of x {numbers(case.x[other][cut])}")
         lines.append(f"  x          {numbers(case.x[row][cut])}" + (f" from column {start}" if start else ""))
-        lines.append(f"  expected   {numbers(softmax64(case.x)[row][cut])}")
-        lines.append(f"  got        {numbers(result.values(0)[row][cut])}")
+        expected, got = side_by_side(wanted[cut], got[cut], wrong[row][cut])
+        lines += [f"  expected   {expected}", f"  got        {got}"]
         return "\n".join(lines)
 
     def earned(self, cases: list[Case], results: list[Result]) -> list[str]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from course_kernels.lab.judge import Case, Finding, Tweaks
+from course_kernels.lab.specs import addressing
 from course_kernels.lab.specs.kernel import (
     EPSILON,
     ROW_NOT_SCALED,
@@ -18,6 +19,7 @@ from course_kernels.lab.specs.kernel import (
     row_stride,
     windows,
 )
+from course_kernels.lab.wording import count, grid, which
 
 INF = np.inf
 
@@ -133,17 +135,22 @@ class SoftmaxExercise(KernelExercise):
     def experiments(self):
         return [
             not_a_number_swallowed,
+            output_read_back,
             half_precision,
             padding,
+            where_exchanged,
             lost_digits,
             no_maximum,
             epsilon_added,
+            infinite_results,
             fingerprints,
             row_stride,
             infinite_tile,
             starting_maximum,
             old_maximum,
+            half_numbers,
             rescaling,
+            not_the_maximum,
         ]
 
     def fingerprint_table(self, case: Case, tile: int) -> list[tuple[str, np.ndarray, str, str]]:
@@ -153,6 +160,7 @@ class SoftmaxExercise(KernelExercise):
             m = x.max(axis=1, keepdims=True)
             e = np.exp(x - m)
             d = e.sum(axis=1, keepdims=True)
+            low = np.exp(np.minimum(x, 0))
             table = [
                 ("not_divided", e, "The numerators are right, but nothing divides them by their sum.",
                  "Divide by tl.sum(numerator, axis=0)."),
@@ -188,6 +196,17 @@ class SoftmaxExercise(KernelExercise):
                  "Divide by tl.sum(numerator, axis=0)."),
                 ("no_exponential", (x - m) / (x - m).sum(axis=1, keepdims=True),
                  "x − m is divided by its sum: the exponential is missing.", "Take tl.exp of x − m."),
+                ("no_exponential", x / d, "x itself is divided by the sum of the exponentials.",
+                 "Divide tl.exp(x - m), the numerators."),
+                ("no_exponential", (x - m) / d, "x − m is divided by the sum of the exponentials.",
+                 "Divide tl.exp(x - m), the numerators."),
+                ("half_precision", softmax64(case.x.astype(np.float16)),
+                 "x is rounded to float16 on its way in, and with it goes what 11 bits cannot hold.",
+                 "Convert to tl.float32, not to tl.float16."),
+                ("maximum_with_zero", low / low.sum(axis=1, keepdims=True),
+                 "From each value the larger one of it and 0 is taken off, as tl.maximum(x, 0) gives it, "
+                 "not the row's maximum.",
+                 "tl.maximum compares lane by lane; the maximum of a tile is tl.max(x, axis=0)."),
                 ("sum_of_inputs", e / x.sum(axis=1, keepdims=True),
                  "The numerators are divided by the sum of x, not by the sum of the exponentials.",
                  "Sum what tl.exp gave."),
@@ -208,7 +227,26 @@ class SoftmaxExercise(KernelExercise):
                  for mistake, top, d, what, advice in wrong_walks(x, tile)
                  if mistake != "sum_of_last_tile"]  # the same softmax as that of last_tile_only  # fmt: skip
         parts = [x[:, s : s + tile] for s in range(0, x.shape[1], tile)]
+        tops = np.maximum.accumulate([part.max(axis=1, keepdims=True) for part in parts])
+        early = [np.exp(part - top) for part, top in zip(parts, tops, strict=True)]
+        sums = [
+            np.exp(x[:, : tile * i + tile] - top).sum(axis=1, keepdims=True) for i, top in enumerate(tops)
+        ]
+        last = np.pad(np.exp(parts[-1] - m) / np.exp(x - m).sum(axis=1, keepdims=True),
+                      ((0, 0), (0, tile - parts[-1].shape[1])))  # fmt: skip
         return table + [
+            ("normalised_early", np.hstack([e / total for e, total in zip(early, sums, strict=True)]),
+             "The result is stored in the first walk, when the maximum and the sum are those of the tiles "
+             "so far.", TWO_WALKS),
+            ("normalised_early", np.hstack(early) / np.exp(x - m).sum(axis=1, keepdims=True),
+             "The numerators are taken in the first walk, against the maximum of the tiles so far.",
+             TWO_WALKS),
+            ("normalised_early", np.hstack(early),
+             "The numerators are stored in the first walk, against the maximum of the tiles so far, and "
+             "nothing divides them.", TWO_WALKS),
+            ("not_reloaded", np.tile(last, (1, len(parts)))[:, : x.shape[1]],
+             "Every tile of the result is made from the last tile of x: that is what x still holds after "
+             "the first walk.", "Load the tile again in the second walk."),
             ("tiles_alone", np.concatenate([softmax64(part) for part in parts], axis=1),
              "Each tile is normalised on its own, as if it were a row.",
              "Carry the maximum and the sum from tile to tile; normalise in a second walk, when both are "
@@ -292,6 +330,12 @@ def tile_cases(rng: np.random.Generator, tile: int, infinity: bool = True) -> li
 RESCALE = (
     "When the maximum grows, multiply the sum so far by exp(old maximum − new maximum), "
     "then add the tile's sum."
+)
+
+
+TWO_WALKS = (
+    "Let the first walk find m and d and store nothing; in a second one load each tile again, and store "
+    "exp(x − m) / d."
 )
 
 
@@ -385,9 +429,8 @@ def padding(exercise, session, case, result):
             "padding_missing",
             "Masked lanes hold no defined value: tl.load has a mask, but no other=.",
             "",
-            "Proven: with −∞ forced into the masked lanes, your kernel is right. (The interpreter puts 0 "
-            "there, a GPU "
-            "whatever the register held.)",
+            "Proven: with −∞ forced into the masked lanes, your kernel is right. (Here they hold NaN, on a "
+            "GPU whatever the register held.)",
             "Add other=-float('inf') to the load.",
         )
     row = int(exercise.wrong_rows(case, result)[0])
@@ -495,7 +538,7 @@ def lost_digits(exercise, session, case, result):
     return Finding(
         "lost_digits",
         f"Digits are lost in rows far from 0: the result is off by up to {worst:.2g} in a row whose maximum "
-        f"is {top:.6g}.",
+        f"is {top:.6g}.".replace("-", "−"),
         "",
         "Proven: with the maximum already taken off the input, your kernel is right. Near "
         f"{top:.6g} the numbers of float32 are {float(np.spacing(np.float32(abs(top)))):.2g} apart, and what "
@@ -538,9 +581,10 @@ def not_a_number_swallowed(exercise, session, case, result):
                 "",
                 "A softmax that turns bad input into plausible numbers hides the fault from whoever looks "
                 "for it.",
-                "Remove the tl.where or the comparison that replaces these values, or skips a tile that "
-                "holds them; NaN "
-                "then spreads by itself.",
+                addressing.guard(session)
+                or "Remove the tl.where or the comparison that replaces these values, or skips a tile that "
+                "holds "
+                "them; NaN then spreads by itself.",
             )
     clean = [i for i in bad if np.isfinite(wanted[i]).all()]
     spread = [i for i in clean if np.isnan(got[i]).any()]
@@ -566,10 +610,10 @@ def infinite_tile(exercise, session, case, result):
     low = np.where(np.isneginf(case.x), np.nanmin(np.where(np.isfinite(case.x), case.x, 0)) - 2000, case.x)
     if not exercise.right(session, [replace(case, x=low.astype(case.x.dtype))]):
         return None
-    rows = ", ".join(str(r) for r in bad)
     return Finding(
         "infinity_minus_infinity",
-        f"A part of the row that holds only −∞ spoils the whole row (row {rows}): exp(−∞ − (−∞)) is NaN.",
+        f"A part of the row that holds only −∞ spoils the whole row ({which('row', bad)}): exp(−∞ − (−∞)) "
+        f"is NaN.",
         "",
         "Proven: with a very low number in place of each −∞, your kernel is right.",
         MEASURE_FROM_0,
@@ -631,18 +675,23 @@ def old_maximum(exercise, session, case, result):
     bad = exercise.wrong_rows(case, result)
     if not np.isfinite(case.x[bad]).all() or np.abs(case.x[bad]).max() > 40:
         return None
-    again = session.run([replace(case, x=case.x[bad], gap=0)], Tweaks(masked_lanes=float(case.x[bad].min())))[
-        0
-    ]
-    if again.error or not exercise.whole(again) or again.values(0).any():
+    small = replace(case, x=case.x[bad], gap=0)
+    hole = small.x.copy()
+    hole[:, 0] = -INF
+    # So low that such lanes add nothing, and finite: −∞ − (−∞) would be NaN.
+    again, holed = (
+        session.run([replace(small, x=x)], Tweaks(masked_lanes=-3e38))[0] for x in (small.x, hole)
+    )
+    if any(one.error or not exercise.whole(one) for one in (again, holed)):
+        return None
+    if again.values(0).any() or not np.isnan(holed.values(0)).all():
         return None
     return Finding(
         "old_maximum",
         "The sum of the exponentials is infinite, though no exp(x) of this row is.",
         "",
-        "Likely: a tile's exponentials are taken against the maximum before that tile. For the first tile "
-        "this is −∞, "
-        "and exp(x − (−∞)) is ∞.",
+        "Proven: every result is 0, and NaN as soon as one value is −∞, as with exp(−∞ − (−∞)). A tile's "
+        "exponentials are taken against the maximum before that tile, which for the first one is −∞.",
         "First the new maximum, then exp(x − new maximum). " + RESCALE,
     )
 
@@ -651,23 +700,19 @@ def unwritten_scratch(exercise, session, case, result):
     """What was loaded before it was stored."""
     if not result.unwritten:
         return None
-    kernel, program, count = result.unwritten[0]
-    grids = ", then ".join(f"{launch['kernel']} over {_grid(launch)}" for launch in result.launches)
+    kernel, program, number = result.unwritten[0]
+    grids = ", then ".join(f"{launch['kernel']} over {grid(launch)}" for launch in result.launches)
     return Finding(
         "scratch_unwritten",
         f"{kernel} loads from memory that nothing has stored to yet.",
         "",
-        f"Seen: its program {program[0]} loads {count} such element{'s' if count > 1 else ''}. torch.empty "
+        f"Seen: its program {program[0]} loads {count(number, 'such element')}. torch.empty "
         "does not clear "
         f"what it allocates; here it holds NaN. The launches were {grids}.",
         "Let the earlier launch have a program for every chunk of every row, and store and load each result "
         "at the same "
         "address.",
     )
-
-
-def _grid(launch: dict) -> str:
-    return " × ".join(str(n) for n in launch["grid"] if n > 1) or "1"
 
 
 def half_scratch(exercise, session, case, result):
@@ -704,3 +749,169 @@ def rescaling(exercise, session, case, result):
         "Proven: with each row sorted so that its largest value comes first, your kernel is right.",
         "When the maximum grows, multiply the sum so far by exp(old maximum − new maximum).",
     )
+
+
+def output_read_back(exercise, session, case, result):
+    """Values parked in a float16 output, and rounded there."""
+    loaded = sum(loads for name, loads, _, _ in result.traffic if name.startswith("result"))
+    if case.x.dtype != np.float16 or not loaded:
+        return None
+    if not exercise.right(session, [replace(case, x=case.x.astype(np.float32))]):
+        return None
+    return Finding(
+        "output_read_back",
+        f"{count(loaded, 'element')} of {exercise.outputs[0]} {'are' if loaded > 1 else 'is'} read back "
+        f"after "
+        f"being stored there, in float16: what passes through {exercise.outputs[0]} is rounded to 11 bits.",
+        "",
+        "Proven: the same numbers as float32 come out right.",
+        f"Keep in a variable what is needed again, or take it from x anew; store {exercise.outputs[0]} "
+        f"once, when "
+        "it is final.",
+    )
+
+
+def half_numbers(exercise, session, case, result):
+    """float16 arithmetic on float32 input: results, or numerators, that are all numbers of float16."""
+    index = len(exercise.outputs) - 1
+    seen = [
+        (c, r.values(index)) for c, r in session.wrong if c.x.dtype == np.float32 and np.isfinite(c.x).all()
+    ]
+    if case.x.dtype != np.float32 or exercise.dtype_of(index, case.x) != "float32":
+        return None
+    results = np.concatenate([np.zeros(0), *(got.ravel() for _, got in seen)]).astype(np.float64)
+    if exercise.outputs == ("y",):
+        with np.errstate(all="ignore"):
+            quotients = [(got / got.max(axis=1, keepdims=True)).ravel() for _, got in seen]
+    else:
+        quotients = []
+    for values, what in (
+        (results, "every result"),
+        (np.concatenate([np.zeros(0), *quotients]), "every numerator"),
+    ):
+        values = values[(np.abs(values) > 1e-4) & (np.abs(values) < 2048) & (values != np.rint(values))]
+        near = np.abs(values.astype(np.float16).astype(np.float64) - values) <= 4 * EPSILON * np.abs(values)
+        if len(values) >= 12 and near.all():
+            return Finding(
+                "half_precision",
+                f"The input is float32, and {what} is a number of float16: the arithmetic has its 11 bits.",
+                "",
+                f"Seen: {len(values):,} of {len(values):,} that are larger than 0.0001. By chance one in "
+                "five hundred would be.",
+                "Leave out .to(tl.float16), or make it .to(tl.float32).",
+            )
+    return None
+
+
+def not_the_maximum(exercise, session, case, result):
+    """Something else of the row taken off before the exponential, such as its mean."""
+    if exercise.outputs != ("y",):
+        return None
+    near = np.linspace(0, 3, 64, dtype=np.float32)
+    rows = {
+        "level": np.stack([near + 200, near - 300]),
+        "one": np.where(np.arange(64) == 40, 100, 0)[None],
+        "half": np.where(np.arange(64) % 2 == 1, 100, 0)[None],
+    }
+    right = {
+        name: exercise.right(session, [replace(case, x=x.astype(np.float32), gap=0)])
+        for name, x in rows.items()
+    }
+    if not right["level"] or right["one"]:
+        return None
+    mean = right["half"]
+    return Finding(
+        "mean_taken_off" if mean else "not_the_maximum",
+        ("The row's mean is taken off" if mean else "Something else than the row's maximum is taken off")
+        + " before the exponential: where the largest value lies far above it, exp overflows.",
+        "",
+        "Proven: rows of nearly equal values come out right at 200 and at −300; a row of zeros with one "
+        "100 does not" + (", and one that is half 0, half 100, does." if mean else "."),
+        "Take off tl.max(x, axis=0): then no exponent is above 0.",
+    )
+
+
+def where_exchanged(exercise, session, case, result):
+    """tl.where(mask, a, b) with a and b exchanged: lanes past the row count, and the others do not."""
+    row = int(exercise.wrong_rows(case, result)[0])
+    if not result.fills or not (result.x_loads > 0).all() or not np.abs(case.x).max() < 40:
+        return None  # far from 0 an exponential may be 0, or ∞, whatever is wrong
+    if len(exercise.wrong_rows(case, result)) < len(case.x):
+        return None
+    small = replace(case, x=case.x[row : row + 1].copy(), gap=0)
+
+    def outputs(x, fill):
+        again = session.run([replace(small, x=x)], Tweaks(masked_lanes=fill))[0]
+        whole = again.error is None and exercise.whole(again)
+        return [again.values(i) for i in range(len(exercise.outputs))] if whole else None
+
+    empty = exercise.expected(np.full(small.x.shape, -INF, small.x.dtype))
+    first = outputs(small.x, -INF)
+    if first is None or not all((np.isnan(a) | (a == b)).all() for a, b in zip(first, empty, strict=True)):
+        return None
+    marked = small.x.copy()
+    marked[0, 0] = np.nan
+    advice = "tl.where(condition, a, b) takes a where the condition holds: tl.where(mask, x, -float('inf'))."
+    second = outputs(marked, 0.0)
+    if second is not None and not any(np.isnan(a).any() for a in second):
+        return Finding(
+            "where_exchanged",
+            "The lanes that have a column are made −∞, and those past the row keep what they hold: the two "
+            "values "
+            "of a tl.where are exchanged.",
+            "",
+            "Proven: with −∞ in the masked lanes your kernel sees a row of −∞ only, and with 0 there not "
+            "even a NaN "
+            "in x reaches the result.",
+            advice,
+        )
+    # The same with the numerators: each of the row's own is 0, and the sum is one of masked lanes.
+    low, zero = outputs(small.x, -3e38), outputs(small.x, 0.0)
+    if exercise.outputs != ("y",) or not (empty[0] != empty[0]).all() or low is None or zero is None:
+        return None
+    if np.isnan(low[0]).all() and (zero[0] == 0).all():
+        return Finding(
+            "where_exchanged",
+            "The numerators of the row are made 0, and those past the row are what is summed: the two "
+            "values of a "
+            "tl.where are exchanged.",
+            "",
+            "Proven: with −∞ in the masked lanes every result is 0 / 0, with 0 there every result is 0.",
+            "tl.where(condition, a, b) takes a where the condition holds: tl.where(mask, numerator, 0.0).",
+        )
+    return None
+
+
+def infinite_results(exercise, session, case, result):
+    """Everything ∞: the maximum is still −∞ in the end, or the sum still 0."""
+    bad, got = exercise.wrong_rows(case, result), result.values(0)
+    if exercise.outputs != ("y",) or not np.isfinite(case.x).all() or not (got[bad] == INF).any():
+        return None
+    x = np.array([[0, -1, -2, -3, -4, -5, -500, -INF]], case.x.dtype)
+    if exercise.expected(x)[0][0, 7] != 0:
+        return None  # no softmax
+    again = session.run([replace(case, x=x, gap=0)])[0]
+    if again.error or not exercise.whole(again):
+        return None
+    values = again.values(0)[0]
+    if (values[:7] == INF).all() and np.isnan(values[7]):
+        return Finding(
+            "maximum_not_kept",
+            "Every result is ∞: where it is computed the maximum is still −∞, as it started.",
+            "",
+            "Proven: in a row with a −∞, and with a value 500 below the rest, only the −∞ comes out as NaN "
+            "and the "
+            "rest as ∞, as exp(x − (−∞)) does.",
+            "At the end of each round keep the new maximum: m = new_m.",
+        )
+    if (values[:6] == INF).all() and np.isnan(values[6:]).all():
+        return Finding(
+            "sum_not_kept",
+            "Every result is ∞: the numerators are divided by a sum that is still 0.",
+            "",
+            "Proven: in a row with numerators that are 0, these come out as NaN and the rest as ∞, as 0 / "
+            "0 and "
+            "1 / 0 do.",
+            "Add each tile's exponentials to the sum, and keep it: d = …",
+        )
+    return None

@@ -1,8 +1,12 @@
 """Exercise: softmax of few, long rows, several programs a row."""
 
+from dataclasses import replace
 from pathlib import Path
 
-from course_kernels.lab.judge import Finding, dtype_name
+import numpy as np
+
+from course_kernels.lab.judge import Finding, Tweaks, dtype_name
+from course_kernels.lab.specs import addressing
 from course_kernels.lab.specs.base import Hint
 from course_kernels.lab.specs.kernel import large
 from course_kernels.lab.specs.softmax import (
@@ -13,6 +17,7 @@ from course_kernels.lab.specs.softmax import (
     unwritten_scratch,
 )
 from course_kernels.lab.specs.tiled_softmax import LONG_CALLS
+from course_kernels.lab.wording import count
 
 LEFT_OUT = (
     "whole",
@@ -78,7 +83,7 @@ class SplitSoftmax(SoftmaxExercise):
 
     def experiments(self):
         usual = [e for e in super().experiments() if e is not half_precision]
-        return [unwritten_scratch, half_scratch, half_precision, *usual]
+        return [rows_collide, unwritten_scratch, scratch_padding, half_scratch, half_precision, *usual]
 
     def judge(self, session):
         try:
@@ -114,9 +119,10 @@ class SplitSoftmax(SoftmaxExercise):
                 "The values are right, but the traffic is too high. You read each element of x "
                 f"{counted / case.x.size:.3g} times; 2 would do.",
                 at,
-                f"Counted: {counted} elements of x loaded ({counted * size:,} bytes); needed: "
-                f"{2 * case.x.size} "
-                f"({2 * case.x.size * size:,} bytes). There were {len(result.launches)} launches.",
+                f"Counted: {count(counted, 'element')} of x loaded ({counted * size:,} bytes); needed: "
+                f"{2 * case.x.size:,} "
+                f"({2 * case.x.size * size:,} bytes), in "
+                f"{count(len(result.launches), 'launch', 'launches')}.",
                 "A chunk's maximum and sum come from one load of it: the sum is taken against the chunk's "
                 "own maximum, "
                 "and rescaled when the chunks are merged.",
@@ -125,12 +131,13 @@ class SplitSoftmax(SoftmaxExercise):
             scratch = result.stores - case.x.size
             raise Finding(
                 "extra_scratch",
-                f"The values are right, but too much goes through scratch memory: {scratch} elements are "
-                "stored besides "
-                f"y, and {result.loads - counted} loaded besides x.",
+                "The values are right, but too much goes through tensors of your own: "
+                f"{count(scratch, 'element')} stored besides y, and {result.loads - counted:,} loaded "
+                f"besides x.",
                 at,
-                f"Counted: {result.stores} elements stored; needed: {case.x.size} for y and two for each "
-                "chunk.",
+                f"Counted: {count(result.stores, 'element')} stored; needed: {case.x.size:,} for y and two "
+                f"for "
+                "each chunk.",
                 "Leave two numbers a chunk, its maximum and its sum; take the exponentials anew in the last "
                 "launch.",
             )
@@ -147,14 +154,117 @@ class SplitSoftmax(SoftmaxExercise):
                 "launches.",
             )
 
+    def fingerprint_table(self, case, tile):
+        x = case.x.astype(np.float64)
+        chunks = [x[:, s : s + tile] for s in range(0, x.shape[1], max(tile, 1))] if tile else [x]
+        tops = np.hstack([chunk.max(axis=1, keepdims=True) for chunk in chunks])
+        with np.errstate(all="ignore"):
+            sums = np.hstack(
+                [np.exp(c - c.max(axis=1, keepdims=True)).sum(axis=1, keepdims=True) for c in chunks]
+            )
+            m = sums.max(axis=1, keepdims=True)
+            exchanged = np.exp(x - m) / (tops * np.exp(sums - m)).sum(axis=1, keepdims=True)
+            table = super().fingerprint_table(case, tile)
+        return [
+            *table,
+            ("swapped", exchanged, "The chunks' maxima and sums have changed places between the two "
+                                   "launches: what "
+             "is merged as the maxima are the sums.",
+             "Compare the order of m and d in the launches, and in the stores, with the kernels' own, name "
+             "by name."),
+        ]  # fmt: skip
+
     def tile_fingerprints(self, x, tile):
         return [
-            entry for entry in super().tile_fingerprints(x, tile) if entry[0] not in ("lanes_not_merged",)
+            (mistake, given, *TOLD.get(mistake, (what, advice)))
+            for mistake, given, what, advice in super().tile_fingerprints(x, tile)
+            if mistake not in NOT_HERE
         ]
+
+
+NOT_HERE = ("lanes_not_merged", "normalised_early", "not_reloaded", "never_rescaled", "rescaled_twice")
+MERGE = (
+    "In the second launch load the results of all chunks of the row, and merge them: m = tl.max(chunk_m, "
+    "axis=0), "
+    "d = tl.sum(chunk_d * tl.exp(chunk_m - m), axis=0)."
+)
+# What a walk's mistakes are called where chunks take the place of tiles.
+TOLD = {
+    "tiles_alone": (
+        "Each chunk is normalised on its own, as if it were a row: the second launch uses the maximum and "
+        "the sum "
+        "of one chunk.",
+        MERGE,
+    ),
+    "tile_sums_added": (
+        "Each chunk's sum was taken against its own maximum, and the second launch adds the sums as they "
+        "are.",
+        MERGE,
+    ),
+    "first_tile_only": ("Only the result of the first chunk counts.", MERGE),
+    "last_tile_only": ("Only the result of the last chunk counts.", MERGE),
+    "last_tile_dropped": ("The last, partial chunk is left out of the maximum and the sum.", MERGE),
+    "maximum_of_last_tile": ("The maximum is that of the last chunk, not that of the row.", MERGE),
+    "same_tile": (
+        "Each chunk of the result is that of the first chunk.",
+        "Load and store at the chunk's own columns: chunk * CHUNK + the lanes.",
+    ),
+}
 
 
 def _product(grid) -> int:
     return grid[0] * grid[1] * grid[2]
+
+
+def rows_collide(exercise, session, case, result):
+    """Programs of different rows that store at the same place."""
+    kept = {output.get("region") for output in result.outputs}
+    found = [
+        (launch, collision)
+        for launch in result.launches
+        for collision in launch["collisions"]
+        if collision[0] not in kept
+    ]
+    if not found or len(case.x) < 2:
+        return None
+    if not exercise.right(
+        session, [replace(case, x=case.x[i : i + 1].copy(), gap=0) for i in range(len(case.x))]
+    ):
+        return None
+    launch, (region, element, program, other) = found[0]
+    name = addressing.called(result, region, launch["kernel"])
+    programs = f"programs {tuple(other[:2])} and {tuple(program[:2])}"
+    return Finding(
+        "rows_collide",
+        f"Rows overwrite each other's results: in {name}, two programs of {launch['kernel']} that work on "
+        f"different "
+        f"rows store at element {element}.",
+        "",
+        f"Proven: each row alone comes out right. Seen: {programs}, for example.",
+        "Give each chunk of each row a place of its own: row * chunks + chunk.",
+    )
+
+
+def scratch_padding(exercise, session, case, result):
+    """Masked lanes without other= in the loads of the chunks' results."""
+    bare = sorted(set(result.bare) - {"x"} - {output.get("region") for output in result.outputs})
+    # −1e30 is no maximum, and times exp(−1e30 − m), which is 0, it adds nothing.
+    if not bare or not exercise.right(session, [case], Tweaks(bare_lanes=-1e30)):
+        return None
+    names = [addressing.called(result, region, launch["kernel"]) for region in bare
+             for launch in result.launches[-1:]]  # fmt: skip
+    what = "the load from " + " and that from ".join(names)
+    return Finding(
+        "padding_missing",
+        f"Masked lanes hold no defined value: {what} {'have' if len(names) > 1 else 'has'} a mask, but no "
+        f"other=.",
+        "",
+        "Proven: with a very low number forced into these lanes, your kernels are right. (Here they hold "
+        "NaN, on a "
+        "GPU whatever the register held.)",
+        "Lanes past the last chunk must change nothing: other=-float('inf') for the maxima, other=0.0 for "
+        "the sums.",
+    )
 
 
 def waits(path: str) -> bool:

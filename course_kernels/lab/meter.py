@@ -4,14 +4,15 @@ It works in the interpreter, where each load and store is a numpy call with the 
 `Meter` is active, each access is looked up in the regions of memory it knows (the inputs, and what PyTorch
 allocates), counted there element by element, and dropped if it falls outside all of them.
 
-The values live in a shadow: outside a launch the real memory of a region holds only poison or decoys, and the
-values are copied in when a kernel starts and out when it ends. So only kernels can see the data, and a result
-that some host code computed is not a result.
+The values live in a shadow: the real memory of a region holds only poison or decoys, and each load and store
+of a kernel is sent to the shadow. So only kernels can see the data, and what host code computes, be it while
+a kernel runs, is not a result.
 """
 
 import ctypes
 import inspect
 import math
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -46,7 +47,7 @@ class Region:
     stores: np.ndarray
     memory: np.ndarray  # bytes, the real thing
     shadow: np.ndarray  # bytes, the values that kernels see
-    host: np.ndarray  # bytes, what is there while no kernel runs
+    host: np.ndarray  # bytes, what is there for everyone else
     writer: np.ndarray  # who stored each element last: launch and program as one number, or −1
     given: bool  # an input of the function, not an allocation of its own
     initialised: bool = True  # zeros and the like; False: poisoned until stored
@@ -54,6 +55,11 @@ class Region:
     @property
     def base(self) -> int:
         return self.tensor.data_ptr()
+
+    @property
+    def distance(self) -> int:
+        """Bytes from the real memory to the shadow."""
+        return self.shadow.ctypes.data - self.base
 
     @property
     def itemsize(self) -> int:
@@ -178,7 +184,7 @@ class Meter:
     # Memory
 
     def give(self, name: str, tensor: torch.Tensor, decoy: torch.Tensor | None = None) -> torch.Tensor:
-        """Make `tensor` an input: kernels see its values; outside a launch its memory holds the decoy's."""
+        """Make `tensor` an input: kernels see its values; its memory holds the decoy's."""
         region = self._add(name, tensor, given=True)
         region.shadow[:] = region.memory
         if decoy is not None:
@@ -218,28 +224,29 @@ class Meter:
                 return region
         return None
 
-    def reveal(self) -> None:
-        """Copy the values into the real memory, for a kernel."""
+    @contextmanager
+    def values_in_place(self):
+        """Meanwhile the values are in the real memory, for one operation of PyTorch's own."""
         for region in self.regions:
             region.memory[:] = region.shadow
-
-    def conceal(self) -> None:
-        """Take the values out of the real memory again."""
-        for region in self.regions:
-            region.shadow[:] = region.memory
-            region.memory[:] = region.host
+        try:
+            yield
+        finally:
+            for region in self.regions:
+                region.shadow[:] = region.memory
+                region.memory[:] = region.host
 
     # Launches
 
     def launch(self, function, original, args, grid, warmup, kwargs):
-        """Run one kernel launch with the data in place."""
+        """Run one kernel launch."""
         names = dict(zip(function.arg_names, args, strict=False)) | kwargs
         numbers = {k: int(v) for k, v in names.items() if isinstance(v, (int, np.integer))}
         launch = Launch(function.__name__, numbers=numbers)
         self.launches.append(launch)
         self.running = launch.kernel
         self.synchronised.clear()
-        if callable(grid):  # host code: it must not see the data
+        if callable(grid):  # host code: still only to allocate
             known = {name: value for name, value in names.items() if name in function.arg_names}
             grid = grid(inspect.getcallargs(function.fn, **known))
         with _disable_current_modes():
@@ -251,22 +258,24 @@ class Meter:
                 for name, value in names.items()
                 if isinstance(value, torch.Tensor) and value.numel() and (region := self.region_of(value))
             }
-            self.reveal()
             try:
                 return original(function, *args, grid=grid, warmup=warmup, **kwargs)
             finally:
-                self.conceal()
                 launch.grid = tuple(getattr(interpreter.interpreter_builder, "grid_dim", (0, 0, 0)))
 
     # Accesses
 
-    def access(self, operation: str, addresses: np.ndarray, active: np.ndarray) -> np.ndarray:
-        """Count one access of a program; returns the lanes that may go on: active, and inside a tensor."""
+    def access(self, operation: str, addresses: np.ndarray, active: np.ndarray):
+        """Count one access of a program.
+
+        Returns the lanes that may go on, active and inside a tensor; and the addresses, sent to the shadow.
+        """
         allowed = np.zeros(addresses.shape, dtype=bool)
+        moved = np.array(addresses, order="C")
         if not active.any():
-            return allowed
+            return allowed, moved
         flat, lanes = addresses.reshape(-1).astype(np.int64), np.flatnonzero(active.reshape(-1))
-        inside = allowed.reshape(-1)
+        inside, sent = allowed.reshape(-1), moved.reshape(-1)
         for region in self.regions:
             offset = flat[lanes] - region.base
             hit = (offset >= 0) & (offset < region.span * region.itemsize)
@@ -276,6 +285,7 @@ class Meter:
             good = region.elements[element] & (offset[hit] % region.itemsize == 0)
             hit_lanes = lanes[hit]
             inside[hit_lanes[good]] = True
+            sent[hit_lanes[good]] = (flat[hit_lanes[good]] + region.distance).astype(sent.dtype)
             element = element[good]
             np.add.at(region.loads if operation == "load" else region.stores, element, 1)
             if operation == "store":
@@ -289,7 +299,7 @@ class Meter:
         outside = lanes[~inside[lanes]]
         if len(outside) and len(self.faults) < MAX_FAULTS:
             self._note_fault(operation, flat[outside], alone=not inside[lanes].any())
-        return allowed
+        return allowed, moved
 
     def _note_load(self, region: Region, elements: np.ndarray) -> None:
         if region.tensor.dim() == 2:
@@ -357,7 +367,7 @@ class Meter:
 
     def load(self, original, builder, pointers, mask, other, *rest):
         active = np.broadcast_to(mask.data, pointers.data.shape)
-        allowed = self.access("load", pointers.data, active)
+        allowed, moved = self.access("load", pointers.data, active)
         element = pointers.get_element_ty()
         numpy_type = interpreter._get_np_dtype(element)
         floating = np.issubdtype(numpy_type, np.floating)
@@ -375,7 +385,7 @@ class Meter:
             fill = math.nan if self.tweaks.bare_lanes is None else self.tweaks.bare_lanes
             if other is None:
                 other = _full(pointers.data.shape, fill, numpy_type, element)
-        return original(builder, pointers, _mask(allowed), other, *rest)
+        return original(builder, _pointers(moved, pointers), _mask(allowed), other, *rest)
 
     def _from_input(self, addresses: np.ndarray, active: np.ndarray) -> bool:
         address = _first(addresses, active)
@@ -387,24 +397,24 @@ class Meter:
 
     def store(self, original, builder, pointers, value, mask, *rest):
         active = np.broadcast_to(mask.data, pointers.data.shape)
-        allowed = self.access("store", pointers.data, active)
-        return original(builder, pointers, value, _mask(allowed), *rest)
+        allowed, moved = self.access("store", pointers.data, active)
+        return original(builder, _pointers(moved, pointers), value, _mask(allowed), *rest)
 
     def atomic(self, original, builder, kind, pointers, value, mask, *rest):
         self.synchronised.add(self._program_number())
         active = np.broadcast_to(mask.data, pointers.data.shape)
-        allowed = self.access("load", pointers.data, active)
+        allowed, moved = self.access("load", pointers.data, active)
         self.access("store", pointers.data, allowed)
-        return original(builder, kind, pointers, value, _mask(allowed), *rest)
+        return original(builder, kind, _pointers(moved, pointers), value, _mask(allowed), *rest)
 
     def compare_and_swap(self, original, builder, pointers, *rest):
         self.synchronised.add(self._program_number())
         active = np.ones(pointers.data.shape, dtype=bool)
-        allowed = self.access("load", pointers.data, active)
+        allowed, moved = self.access("load", pointers.data, active)
         self.access("store", pointers.data, allowed)
         if not allowed.all():
             raise IndexError("tl.atomic_cas outside every tensor")
-        return original(builder, pointers, *rest)
+        return original(builder, _pointers(moved, pointers), *rest)
 
     # Sums
 
@@ -469,11 +479,8 @@ class AllocationOnly(TorchDispatchMode):
             and not self.meter.region_of(args[0]).given
         ):
             self.meter.region_of(args[0]).initialised = True
-            self.meter.reveal()
-            try:
+            with self.meter.values_in_place():
                 return operation(*args, **kwargs)
-            finally:
-                self.meter.conceal()
         if operation.is_view or name in ("detach", "alias", "_unsafe_view"):
             return operation(*args, **kwargs)
         self.refused = self.refused or name
@@ -574,6 +581,10 @@ def _reduce_in_halves(reduction, input) -> list:
     elif reduction.keep_dims:
         arrays = [np.expand_dims(array, axis) for array in arrays]
     return [reduction.to_tensor(array, value.dtype) for array, value in zip(arrays, values, strict=True)]
+
+
+def _pointers(addresses: np.ndarray, like) -> "interpreter.TensorHandle":
+    return interpreter.TensorHandle(addresses, like.dtype)
 
 
 def _mask(allowed: np.ndarray) -> "interpreter.TensorHandle":

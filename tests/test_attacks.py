@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from xml.etree import ElementTree
 
 import pytest
 
@@ -324,6 +325,83 @@ def test_one_answer_cannot_change_another_while_grading(tmp_path, monkeypatch):
     verdicts = {v.exercise: v for v in grading.grade(seed=1)}
     assert verdicts["fused_softmax"].status == "todo"
     assert "<testsuite" in grading.junit(list(verdicts.values()))
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A folder that counts as a checkout, with this one's solutions, and a file for three exercises."""
+    (tmp_path / "exercises").mkdir()
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "solutions").symlink_to(ROOT / "solutions")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(specs, "names", lambda: ("copy_rows", "safe_softmax", "fused_softmax"))
+    for name in specs.names():
+        (tmp_path / "exercises" / f"{name}.py").write_text(stubs.solution_text(name))
+    return tmp_path
+
+
+def queue(path):
+    path.unlink()
+    os.mkfifo(path)
+
+
+def folder(path):
+    path.unlink()
+    path.mkdir()
+
+
+def endless(path):
+    path.unlink()
+    path.symlink_to("/dev/zero")
+
+
+def huge(path):
+    path.write_text("#" * (2 << 20))
+
+
+@pytest.mark.parametrize("spoil", [queue, folder, endless, huge])
+def test_a_file_that_is_none_stops_no_grading(checkout, spoil):
+    spoil(checkout / "exercises" / "safe_softmax.py")
+    verdicts = {v.exercise: v for v in grading.grade(seed=1)}
+    assert (verdicts["safe_softmax"].status, verdicts["safe_softmax"].mistake) == ("error", "no_file")
+    assert verdicts["copy_rows"].status == verdicts["fused_softmax"].status == "pass"
+
+
+def test_characters_that_no_report_can_hold(checkout, tmp_path):
+    text = 'def safe_softmax(x):\n    raise ValueError("odd \\ud800 \\ufffe \\x00 \\x1b[31m text")\n'
+    (checkout / "exercises" / "safe_softmax.py").write_text(text)
+    verdict = checking.check("safe_softmax", seed=1)
+    verdict.html().encode(), verdict.plain().encode()
+    report = grading.junit([verdict]).encode()
+    assert b"odd" in report and ElementTree.fromstring(report).get("errors") == "1"
+
+
+def test_one_answer_cannot_end_the_grading_of_others(checkout):
+    """Not the judge above it, nor the server above that, from which all the others are forked."""
+    killer = (
+        "import os, signal\n"
+        "judge = os.getppid()\n"
+        "server = int(open(f'/proc/{judge}/stat').read().rpartition(')')[2].split()[1])\n"
+        "for process in (server, judge):\n    try:\n        os.kill(process, signal.SIGKILL)\n"
+        "    except Exception:\n        pass\n"
+    )
+    (checkout / "exercises" / "copy_rows.py").write_text(killer + stubs.solution_text("copy_rows"))
+    verdicts = {v.exercise: v for v in grading.grade(seed=1)}
+    assert verdicts["copy_rows"].status != "pass"
+    assert verdicts["safe_softmax"].status == verdicts["fused_softmax"].status == "pass"
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"exercises": {"fused_softmax": {"attempts": 1e999}}}'])
+def test_a_progress_file_of_any_kind_is_set_aside(checkout, text):
+    (checkout / learner.FILE).write_text(text)
+    assert learner.of("fused_softmax") == learner.EMPTY
+    assert len(list((checkout / "exercises").glob("*.damaged-*"))) == 1
+
+
+def test_a_progress_file_that_is_a_folder(checkout):
+    (checkout / learner.FILE).mkdir()
+    assert checking.check("fused_softmax", seed=1).status == "pass"
+    assert learner.of("fused_softmax") == learner.EMPTY
 
 
 def test_numbers_that_are_none_do_not_break_the_progress_file(tmp_path, monkeypatch):

@@ -5,6 +5,8 @@ import tempfile
 import time
 from pathlib import Path
 
+LARGEST = 1 << 20  # bytes of an answer's file
+
 
 def root() -> Path:
     """The checkout: the nearest folder above the current one that holds exercises/ and notebooks/, or the
@@ -26,6 +28,20 @@ def exercise_file(name: str) -> Path:
 
 def solution_file(name: str) -> Path:
     return root() / "solutions" / f"{name}.py"
+
+
+def trouble(path: str | Path) -> str:
+    """Why an answer's file cannot be read, as a sentence; empty if it can, or if there is none."""
+    path = Path(path)
+    if not path.exists():
+        return ""
+    if not path.is_file():
+        return f"{path.name} is not a file."
+    if path.stat().st_size > LARGEST:
+        return f"{path.name} has {path.stat().st_size:,} bytes; an answer has a few thousand."
+    if not os.access(path, os.R_OK):
+        return f"{path.name} may not be read: its permissions do not allow it."
+    return ""
 
 
 def write_atomically(path: Path, text: str) -> None:

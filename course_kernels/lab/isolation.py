@@ -105,10 +105,10 @@ def _call(function: Callable[[], object]) -> dict:
         return {"kind": "raised", "value": f"{name_of(error)}: {text_of(error)}"}
 
 
-def text_of(error: BaseException) -> str:
-    """What an exception says, shortened; a learner's own class may fail at telling."""
+def text_of(thing: object) -> str:
+    """What an exception, or anything, says, shortened, in what UTF-8 can hold; a learner's class may fail."""
     try:
-        return str.__str__(str(error))[:SAID]
+        return str.__str__(str(thing))[:SAID].encode("utf-8", "replace").decode()
     except BaseException:  # noqa: BLE001
         return "its text could not be read"
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from course_kernels.lab import allowed, compiling, isolation, sandbox
+from course_kernels.lab.files import trouble
 from course_kernels.lab.meter import Tweaks
 from course_kernels.lab.sandbox import Case, decode, encode
 from course_kernels.lab.translations import Code, Meaning, echo, translate
@@ -163,6 +164,8 @@ def compile_exercise(name: str, path: str) -> dict:
     from course_kernels.lab import specs
 
     exercise = specs.get(name)
+    if found := trouble(path):
+        return {"status": "error", "mistake": "no_file", "parts": {"what": found}, "compiled": []}
     calls = list(exercise.compile_calls)
     calls += compiling.SMALL_CALLS if calls and not exercise.adapt else ()  # a harness's kernels need none
     report = compiling.compile_file(path, exercise.entry, calls, exercise.adapt_name) if calls else NOTHING
@@ -187,6 +190,8 @@ def judge_file(name: str, path: str, seed: int, seconds: float = SECONDS) -> dic
                 next=f"Run its cell in {exercise.notebook}, or `python -m course_kernels.lab stubs`.",
                 status="todo",
             )
+        if found := trouble(path):
+            raise Finding("no_file", found, next="Put the answer there as a text file.", status="error")
         text = Path(path).read_bytes()  # before it runs: it may change itself
         if stubs.is_stub(name, text.decode(errors="replace")):
             what = "The file is the stub still, as it was handed out."
@@ -367,6 +372,8 @@ def compile_findings(report: dict, text: str = "") -> Finding | None:
     first = failed[0]
     same_call = [c for c in report["compiled"] if c["call"] == first["call"]]
     every = all(c["error"] for c in same_call if c["kernel"] == first["kernel"])
+    # What a kernel refers to is looked up once, before it is compiled for the first GPU.
+    every = every or "Unsupported function referenced" in first["error"]
     target = "a GPU" if every else f"a {first['gpu']} (compute capability {first['architecture'] / 10})"
     place = f"At `{echo(first['source'])}`." if first["source"] else ""
     if first["line"]:

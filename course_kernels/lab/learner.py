@@ -3,7 +3,7 @@
 import fcntl
 import json
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from course_kernels.lab.files import root, write_atomically
 
@@ -18,11 +18,11 @@ def read() -> dict:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         return {str(name): _state(state) for name, state in data["exercises"].items()}
-    except FileNotFoundError:
+    except OSError:  # none yet, or none that can be read
         return {}
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
-        aside = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
-        path.rename(aside)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+        with suppress(OSError):  # a read-only checkout keeps it
+            path.rename(path.with_name(f"{path.name}.damaged-{time.time_ns()}"))
         return {}
 
 

@@ -229,7 +229,7 @@ def describe(error: BaseException, path: str) -> dict:
     lines = message["file"].splitlines()
     if isinstance(error, SyntaxError) and error.filename == path:
         line = error.lineno if type(error.lineno) is int else None
-        message |= {"line": line, "text": printable(str(error.msg))}
+        message |= {"line": line, "text": printable(text_of(error.msg))}
     else:  # the innermost frame that is the learner's; an inner link may have none
         message["line"] = next(filter(None, (_own_line(link, path) for link in reversed(chain))), None)
     if message["line"] and message["line"] <= len(lines):

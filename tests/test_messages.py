@@ -219,6 +219,11 @@ COMPILED = {
         "tl.constexpr",
         [("@triton.jit\n", "EPS = 0.0\n\n\n@triton.jit\n"), ("y = num", "y = EPS + num")],
     ),
+    "numpy on numbers": (
+        "np.ones",
+        "triton.language",
+        [imported("numpy as np"), ("y = num", "y = float(np.ones(1)[0]) * num")],
+    ),
     "a keyword too many": ("rows=rows", "Leave rows= out", [("BLOCK=triton", "rows=rows, BLOCK=triton")]),
     "a helper without jit": (
         "def halved",
@@ -276,6 +281,7 @@ def test_what_the_compiler_says(tmp_path, title):
     verdict = checking.judge(KERNEL, str(path), 1)
     assert (verdict.status, verdict.mistake) == ("fail", "compile"), verdict.message
     assert_told(verdict.parts, text, on_line, phrase)
+    assert "T4" not in verdict.message, "it fails on every GPU alike"
 
 
 def test_a_statement_over_several_lines(tmp_path):

@@ -414,7 +414,7 @@ def _equals_one(failed: dict, names: list[str], place: str, said: str) -> Findin
         f"Triton compiles an argument that equals 1 as {number}, a constexpr, and 1 has no .to, no .dtype "
         f"and no .shape. The interpreter lets it pass. {textwrap.shorten(said, 200)}",
         "Cast something that is never an argument: row = tl.program_id(0).to(tl.int64), and row * stride is "
-        "as wide as row is."
+        f"as wide as row is. Or write tl.cast({names[0]}, tl.int64), which takes a number as well."
         if cast
         else "Use such an argument in arithmetic and comparisons, where a number does as well.",
     )

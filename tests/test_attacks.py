@@ -134,6 +134,10 @@ CHEATS = {
         "outside_world",
         f"import os\ntext = {KERNEL!r}\nopen(__file__, 'w').write(text)\nexec(text)\n",
     ),
+    "a terminal written to": (
+        "outside_world",
+        "open('/dev/tty', 'w').write('passed')\n" + KERNEL,
+    ),
     "a folder made": (
         "outside_world",
         f"import os\nos.mkdir({str(PROBE) + '-folder'!r})\n" + KERNEL,
@@ -552,6 +556,8 @@ def test_what_people_write_is_in_place():
         "import triton; triton.runtime.interpreter",
         "from triton.runtime import interpreter",
         "import triton.language as tl; tl.core.wraps",
+        "import triton.language as tl; tl.core.builtin",
+        "import triton; triton.constexpr_function",
         "import typing; typing.get_type_hints",
         "from torch import *",
         "from . import x",

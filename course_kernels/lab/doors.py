@@ -71,7 +71,8 @@ def closed_folders(path: str) -> set[str]:
 
 def _watcher(own: str, lab: str, closed: set[str], writable: list[str], programs: list[str]):
     closed, writable, programs = (
-        tuple(folder + os.sep for folder in folders) for folders in (closed, [*writable, "/dev"], programs)
+        tuple(folder + os.sep for folder in folders)
+        for folders in (closed, [*writable, os.devnull], programs)
     )
     lab += os.sep
 

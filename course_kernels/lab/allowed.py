@@ -18,10 +18,12 @@ MODULES = {
     "torch": {"load", "save", "from_file", "compile", "import_ir_module", "import_ir_module_from_buffer"},
     "torch.nn": set(), "torch.nn.functional": set(), "torch.special": set(), "torch.linalg": set(),
     "torch.cuda": set(), "torch.version": set(), "torch.testing": set(), "torch.autograd": set(),
-    "triton": {"compile", "constexpr_function"}, "triton.language": {"constexpr_function"}, "triton.language.math": set(),
+    "triton": {"compile", "constexpr_function"},
+    "triton.language": {"constexpr_function"}, "triton.language.math": set(),
     "triton.language.extra": set(), "triton.language.extra.libdevice": set(),
     "triton.language.extra.cuda": set(), "triton.language.extra.cuda.libdevice": set(),
-    "triton.language.standard": set(), "triton.language.core": {"builtin", "constexpr_function"}, "triton.runtime": set(),
+    "triton.language.standard": set(), "triton.runtime": set(),
+    "triton.language.core": {"builtin", "constexpr_function"},
     "triton.testing": set(),
     "numpy": {"load", "save", "savez", "savez_compressed", "loadtxt", "savetxt", "genfromtxt", "fromfile",
               "fromregex", "memmap", "frompyfunc", "from_dlpack", "frombuffer", "info", "source"},
@@ -42,7 +44,8 @@ NAMES = {  # of Python's own
 }  # fmt: skip
 ATTRIBUTES = {
     "ag_await", "ag_code", "ag_frame", "apply_", "co_code", "cr_await", "cr_code", "cr_frame", "cr_origin",
-    "cffi", "ctypes", "data_ptr", "dump", "f_back", "f_builtins", "f_code", "f_globals", "f_locals", "f_trace",
+    "cffi", "ctypes", "data_ptr", "dump", "f_back", "f_builtins", "f_code", "f_globals",
+    "f_locals", "f_trace",
     "format_map", "from_buffer", "from_file", "gi_code", "gi_frame", "gi_yieldfrom", "handle", "map_", "set_",
     "share_memory_", "storage", "tb_frame", "tb_next", "tofile", "typed_storage", "untyped_storage",
 }  # fmt: skip

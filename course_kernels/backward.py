@@ -16,7 +16,7 @@ import triton.language as tl
 
 from . import split_row
 from .inputs import rows_and_columns
-from .resident_row import REGISTERS, can_wait, collect, programs_at_once, publish, stages
+from .resident_row import can_wait, collect, programs_at_once, publish, stages
 
 LOG2E = tl.constexpr(math.log2(math.e))
 WIDEST_ROW = 16_384  # columns that one program takes whole
@@ -165,7 +165,7 @@ def by_teams(dx, y, dy, log):
     # 64 values a thread take 128 registers; of 16 bits, kept so, 80. Loads of one value each have room for
     # 32.
     block, warps = (8_192, 8) if copied_ahead == 2 else (4_096, 8)
-    registers = REGISTERS if y.element_size() == 4 and copied_ahead == 2 else 80
+    registers = 128 if y.element_size() == 4 and copied_ahead == 2 else 80
     programs = triton.cdiv(columns, block)
     shared = 2 * block * y.element_size()
     teams = min(rows, programs_at_once(y.device.index, warps, shared, registers) // programs)

@@ -3,18 +3,21 @@
 | columns                    | kernel                  | reads | why the border is there              |
 | -------------------------- | ----------------------- | ----- | ------------------------------------ |
 | to 1,024                   | multi_row               | 1     | one row is little work for a program |
-| to 32,768 (16-bit: 20,480) | fused_row               | 1     | past it, one row fills the registers |
+| to 32,768                  | fused_row               | 1     | past it, one row fills the registers |
 |   not a power of two:      | fused_row.body_and_tail | 1     | of a multiprocessor, and it idles    |
-|                            |                         |       | while the row loads                  |
-| to 2,097,152 (16-bit:      | resident_row            | 1     | past it, one row fills the registers |
-|   1,048,576)               |                         |       | of the GPU, and it idles while its   |
+|   16-bit, a multiple of 16:| packed_row              | 1     | while the row loads                  |
+| to 73,728, 4 or 8 bytes    | cluster_row             | 1     | past it, eight programs do not hold  |
+|                            |                         |       | a row, and larger clusters are slow  |
+| to 2,097,152               | resident_row            | 1     | past it, one row fills the registers |
+|                            |                         |       | of the GPU, and it idles while its   |
 |                            |                         |       | programs wait for each other         |
 | wider, or few rows, or     | split_row               | 2     | small chunks share out any number of |
 |   nobody can wait          |                         |       | rows evenly                          |
 
-"Nobody can wait": float64, the interpreter, and GPUs that cannot hold a team of programs. log_softmax goes
-from multi_row (to 16,384) to resident_row: fused_row is kept plain. tiled is there to be read: from 65,536
-columns on split_row, which does the same in smaller portions, was as fast within 2%, or faster.
+"Nobody can wait": float64, the interpreter, and GPUs that cannot hold a team of programs. cluster_row needs a
+GPU with clusters (since Hopper). log_softmax goes from multi_row (to 16,384) to the kernels below it, without
+fused_row, which is kept plain. tiled is there to be read: from 65,536 columns on split_row, which does the
+same in smaller portions, was as fast within 2%, or faster.
 
 The borders were measured on an H200 (lab/recorded): each kernel is used where it was the fastest or within 2%
 of it.
@@ -23,11 +26,11 @@ of it.
 import torch
 import triton
 
-from . import backward, fused_row, multi_row, resident_row, split_row
+from . import backward, cluster_row, fused_row, multi_row, packed_row, resident_row, split_row
 from .inputs import check_dtype, check_place
 
 SHORT = 1_024
-FULL = 256  # programs, below which a large GPU is not busy everywhere
+FEW = 2**23  # elements, that a large GPU reads in one turn of its programs: then nothing hides a wait
 
 
 def softmax(x, dim=-1):
@@ -81,36 +84,38 @@ def _is_plain(x):
     )
 
 
-def choose(rows, columns, itemsize, log, waits):
+def choose(rows, columns, itemsize, log, waits, clusters):
     """The function that takes a (rows, columns) matrix: the table above.
 
     Args:
         itemsize: bytes in an element.
         log: for log-softmax, which fused_row, kept plain, does not do.
         waits: whether programs can wait for each other here.
+        clusters: whether they can be launched in clusters.
     """
     if columns <= SHORT:
         return multi_row.softmax
-    power_of_two = columns == triton.next_power_of_2(columns)
+    if itemsize == 2 and columns % 16 == 0 and columns <= packed_row.MAX_COLUMNS:
+        return packed_row.softmax
     if columns <= widest_fused_row(columns, itemsize) and not log:
-        if not power_of_two:
-            return fused_row.body_and_tail
-        return multi_row.softmax if itemsize == 2 else fused_row.softmax  # its exp2 shows with 16-bit inputs
+        power_of_two = columns == triton.next_power_of_2(columns)
+        return fused_row.softmax if power_of_two else fused_row.body_and_tail
     if columns <= multi_row.MAX_COLUMNS:
         return multi_row.softmax
-    programs = rows * triton.cdiv(columns, resident_row.block_size(columns))
-    widest_team = resident_row.MAX_COLUMNS // (2 if itemsize == 2 else 1)
-    if waits and columns <= widest_team and programs >= FULL:
-        return resident_row.softmax
+    if rows * columns >= FEW:
+        if clusters and itemsize >= 4 and columns <= cluster_row.MAX_COLUMNS:
+            return cluster_row.softmax
+        if waits and columns <= resident_row.MAX_COLUMNS:
+            return resident_row.softmax
     return split_row.softmax
 
 
 def widest_fused_row(columns, itemsize):
-    """How wide a row may be for one program: less than MAX_COLUMNS if widening its 16-bit values takes
-    instructions, or if its width is no multiple of 16, so that each load is of one element, with a mask."""
-    if itemsize == 2:
-        return 20_480
-    return 24_576 if columns % 16 else fused_row.MAX_COLUMNS
+    """How wide a row may be for one program: less than MAX_COLUMNS if its width is no multiple of 16, so that
+    each load is of one element, with a mask; and less still if widening 16-bit values takes instructions."""
+    if columns % 16 == 0:
+        return fused_row.MAX_COLUMNS
+    return 20_480 if itemsize == 2 else 24_576
 
 
 def _matrix(x, dim):
@@ -135,7 +140,8 @@ def _run(x, dim, log):
     if x.numel() == 0:
         return _empty_like(x, dim)
     matrix = _matrix(x, dim)
-    function = choose(*matrix.shape, x.element_size(), log, resident_row.can_wait(x))
+    can = resident_row.can_wait(x), x.is_cuda and cluster_row.has_clusters(x)
+    function = choose(*matrix.shape, x.element_size(), log, *can)
     return _like(function(matrix, log=True) if log else function(matrix), x, dim)
 
 

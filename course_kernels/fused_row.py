@@ -102,11 +102,12 @@ def body_and_tail(x):
         return y
     body = triton.next_power_of_2(columns + 1) // 2  # the largest power of two that fits
     tail = triton.next_power_of_2(max(columns - body, 1))
-    # With 64 registers a thread, two programs of 16 warps fit a multiprocessor. A wide tail needs more.
-    registers = 64 if body + tail <= 24_576 and x.dtype != torch.float64 else 128
+    num_warps = warps(body, x.element_size())
+    # With 64 registers a thread, two programs of 16 warps fit a multiprocessor. More than 48 values need more.
+    few = (body + tail) // (32 * num_warps) <= 48 and x.dtype != torch.float64
     with torch.cuda.device_of(x):
         body_and_tail_kernel[(rows,)](
             y, x, y.stride(0), x.stride(0), columns,
-            BODY=body, TAIL=tail, num_warps=warps(body, x.element_size()), maxnreg=registers,
+            BODY=body, TAIL=tail, num_warps=num_warps, maxnreg=64 if few else 128,
         )  # fmt: skip
     return y

@@ -31,7 +31,6 @@ from .inputs import rows_and_columns
 from .online import merge
 
 MAX_COLUMNS = 2_097_152  # beyond, one row fills the chip, nothing hides the wait, and split_row is as fast
-REGISTERS = 128  # of each thread: 64 for the elements it holds, 64 for all else
 LOG2E = tl.constexpr(math.log2(math.e))
 # A slot nobody has written: as (m, d) it would be (0.0, 0.0), but only m = −inf has d = 0
 NOTHING = tl.constexpr(0)
@@ -75,15 +74,15 @@ def collect(slots_ptr, programs, expected, SLOTS: tl.constexpr):
 @triton.jit
 def resident_row_kernel(
     y_ptr, x_ptr, slots_ptr, y_stride, x_stride, rows, columns, programs,
-    SLOTS: tl.constexpr, BLOCK: tl.constexpr, STAGES: tl.constexpr, LOG: tl.constexpr,
+    SLOTS: tl.constexpr, BLOCK: tl.constexpr, EVEN: tl.constexpr, STAGES: tl.constexpr, LOG: tl.constexpr,
 ):  # fmt: skip
     team = (tl.program_id(0) // programs).to(tl.int64)
     teams = tl.num_programs(0) // programs
     member = tl.program_id(0) % programs
 
     # The last slice ends where the row ends. What it shares with the slice before, it reads but does not own:
-    # so no load has a mask across its lanes.
-    first = tl.minimum(member * BLOCK, columns - BLOCK)
+    # so no load has a mask across its lanes. (EVEN: it shares nothing.)
+    first = member * BLOCK if EVEN else tl.minimum(member * BLOCK, columns - BLOCK)
     lane = tl.arange(0, BLOCK)
     own = lane >= member * BLOCK - first
     x_ptr += first
@@ -100,10 +99,11 @@ def resident_row_kernel(
             y = kept + ((m - row_m) - tl.log(row_d))
         else:
             y = kept * (tl.exp2((m - row_m) * LOG2E) / row_d)
-        tl.store(y_ptr + before * y_stride + lane, y, mask=own & begun)
+        tl.store(y_ptr + before * y_stride + lane, y, mask=begun if EVEN else own & begun)
 
         x = tl.load(x_ptr + row * x_stride + lane, mask=row < rows, other=0.0).to(tl.float32)
-        x = tl.where(own, x, float("-inf"))
+        if not EVEN:
+            x = tl.where(own, x, float("-inf"))
         m = tl.max(x, axis=0)
         shifted = x - tl.where(m == float("-inf"), 0.0, m)  # a slice that is all −inf is empty, not NaN
         numerator = tl.exp2(shifted * LOG2E)
@@ -129,12 +129,18 @@ def softmax(x, log=False):
     """
     rows, columns = rows_and_columns(x, MAX_COLUMNS)
     block = block_size(columns)
+    even = columns % block == 0
+    copied_ahead = stages(x)
+    # 128 values a thread and 40 registers for all else; where masks take more, 64 and 64.
+    values, registers = (128, 168)
+    if copied_ahead == 1 or (not even and x.element_size() == 4 and block < 16_384):
+        values, registers = (64, 128)
+    warps = block // (32 * values)
     teams = 0
     if can_wait(x) and rows > 0 and columns >= block:
         programs = triton.cdiv(columns, block)
-        teams = min(
-            rows, programs_at_once(x.device.index, block // 2048, block * x.element_size()) // programs
-        )
+        at_once = programs_at_once(x.device.index, warps, block * x.element_size(), registers)
+        teams = min(rows, at_once // programs)
     if teams == 0:
         return split_row.softmax(x, log)
     y = torch.empty((rows, columns), dtype=x.dtype, device=x.device)
@@ -143,8 +149,8 @@ def softmax(x, log=False):
         try:
             resident_row_kernel[(teams * programs,)](
                 y, x, slots, y.stride(0), x.stride(0), rows, columns, programs,
-                SLOTS=triton.next_power_of_2(programs), BLOCK=block, STAGES=stages(x), LOG=log,
-                num_warps=block // 2048, maxnreg=REGISTERS, launch_cooperative_grid=True,
+                SLOTS=triton.next_power_of_2(programs), BLOCK=block, EVEN=even, STAGES=copied_ahead, LOG=log,
+                num_warps=warps, maxnreg=registers, launch_cooperative_grid=True,
             )  # fmt: skip
         except RuntimeError as refusal:  # another process may hold a part of the GPU
             if "cooperative" not in str(refusal):
@@ -154,11 +160,9 @@ def softmax(x, log=False):
 
 
 def block_size(columns):
-    """Elements in a slice, 64 for each thread. A small team waits less, a small slice is read twice less
-    often: so as few as make a team of at most 32, within bounds; the largest ones only where nothing else
-    fits."""
-    largest = 16_384 if columns <= 2**20 else 32_768
-    return min(max(triton.next_power_of_2(triton.cdiv(columns, 32)), 4_096), largest)
+    """Elements in a slice. A small team waits less, a small slice is read twice less often: so as few as make
+    a team of at most 32, within bounds."""
+    return min(max(triton.next_power_of_2(triton.cdiv(columns, 32)), 4_096), 16_384)
 
 
 def stages(*matrices):
@@ -178,7 +182,7 @@ def can_wait(x):
 
 
 @functools.cache
-def programs_at_once(device, warps, shared, registers=REGISTERS):
+def programs_at_once(device, warps, shared, registers):
     """How many programs of `warps` warps, with `shared` bytes of shared memory each, the GPU holds at one
     time."""
     gpu = torch.cuda.get_device_properties(device)

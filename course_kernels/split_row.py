@@ -4,8 +4,10 @@ With one program a row, one long row keeps one multiprocessor busy and the rest 
 is cut into chunks. The first launch gives each chunk's (m, d); the second merges those of its row, and
 writes the outputs. Between the two launches lies the only wait for all programs that every GPU has.
 
-On an H200 one row of 16M float32 reaches 0.62 of a copy: three trips of 64 MB, of which the cache (60 MB)
-saves little, are 2/3. One row of 128,256 takes two launches of 2 µs each where a copy takes one.
+A launch takes a few microseconds, as long as a short row itself. So since Hopper (2022) the second launch may
+begin while the first still runs: it reads its x, and waits for the (m, d) only then.
+
+@LIMIT@
 """
 
 import torch
@@ -15,13 +17,15 @@ import triton.language as tl
 from .inputs import rows_and_columns
 from .online import merge
 
-SMALLEST_CHUNK, LARGEST_CHUNK = 512, 8_192  # elements
+SMALLEST_CHUNK, LARGEST_CHUNK = 2_048, 8_192  # elements
 ENOUGH_PROGRAMS = 2_048  # enough for the largest GPU to be busy everywhere, all the time
 MAX_CHUNKS = 262_144  # a program of the second launch reads the results of all chunks of its row at once
 
 
 @triton.jit
-def chunk_kernel(m_ptr, d_ptr, x_ptr, x_stride, columns, chunks, CHUNK: tl.constexpr):
+def chunk_kernel(m_ptr, d_ptr, x_ptr, x_stride, columns, chunks, CHUNK: tl.constexpr, EARLY: tl.constexpr):
+    if EARLY:
+        tl.extra.cuda.gdc_launch_dependents()  # the next launch may begin once all programs of this one have
     program = tl.program_id(0)
     row = (program // chunks).to(tl.int64)
     column = (program % chunks).to(tl.int64) * CHUNK + tl.arange(0, CHUNK)
@@ -38,20 +42,23 @@ def chunk_kernel(m_ptr, d_ptr, x_ptr, x_stride, columns, chunks, CHUNK: tl.const
 @triton.jit
 def finish_kernel(
     y_ptr, m_ptr, d_ptr, x_ptr, y_stride, x_stride, columns, chunks, CHUNK: tl.constexpr, CHUNKS:
-    tl.constexpr, LOG: tl.constexpr,
+    tl.constexpr, LOG: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     # Backwards: the last chunks read are still in the cache
     program = tl.num_programs(0) - 1 - tl.program_id(0)
     row = (program // chunks).to(tl.int64)
 
+    column = (program % chunks).to(tl.int64) * CHUNK + tl.arange(0, CHUNK)
+    mask = column < columns
+    x = tl.load(x_ptr + row * x_stride + column, mask=mask, other=float("-inf")).to(m_ptr.dtype.element_ty)
+
+    if EARLY:
+        tl.extra.cuda.gdc_wait()  # until the first launch has ended, and all its (m, d) can be seen
     chunk = tl.arange(0, CHUNKS)
     m = tl.load(m_ptr + row * chunks + chunk, mask=chunk < chunks, other=float("-inf"))
     d = tl.load(d_ptr + row * chunks + chunk, mask=chunk < chunks, other=0.0)
     m, d = tl.reduce((m, d), 0, merge)
 
-    column = (program % chunks).to(tl.int64) * CHUNK + tl.arange(0, CHUNK)
-    mask = column < columns
-    x = tl.load(x_ptr + row * x_stride + column, mask=mask, other=float("-inf")).to(m.dtype)
     if LOG:
         y = (x - m) - tl.log(d)
     else:
@@ -81,9 +88,12 @@ def softmax(x, log=False):
     chunks = triton.cdiv(columns, chunk)
     wide = torch.float64 if x.dtype == torch.float64 else torch.float32
     m, d = torch.empty((2, rows, chunks), dtype=wide, device=x.device)
-    options = dict(CHUNK=chunk, num_warps=min(max(chunk // 1024, 1), 16))
+    early = x.is_cuda and torch.cuda.get_device_capability(x.device)[0] >= 9
+    options = dict(CHUNK=chunk, EARLY=early, num_warps=min(max(chunk // 512, 1), 8))
     with torch.cuda.device_of(x):
         chunk_kernel[(rows * chunks,)](m, d, x, x.stride(0), columns, chunks, **options)
+        if early:
+            options["launch_pdl"] = True  # programmatic dependent launch: CUDA's name for it
         finish_kernel[(rows * chunks,)](
             y, m, d, x, y.stride(0), x.stride(0), columns, chunks,
             CHUNKS=triton.next_power_of_2(chunks), LOG=log, **options,

@@ -28,10 +28,13 @@ PEERS = ("compile", "liger", "quack", "eager")
 POWERS = tuple(2**k for k in range(6, 23))
 BETWEEN = (192, 320, 576, 704, 1088, 1344, 2176, 3264, 4160, 6144)
 BETWEEN += (8256, 10_240, 12_672, 16_448, 20_480, 24_576, 28_672)
-SIXTEEN = (320, 1088, 8256, 16_448, 20_480, 24_576, 50_257, 50_304)
-ODD = (1025, 2049, 4097, 8193, 16_385, 32_769, 65_537, 781, 1009, 4099, 7919, 17_389, 30_011, 50_257)
-VOCABULARIES = (128_256, 151_936)
-FEW = ((1, 2**24), (8, 2**22), (32, 128_256), (1, 128_256), (4, 102_400), (64, 2**22))
+WIDE = (40_960, 50_304, 57_344, 73_728, 98_304, 128_256, 151_936, 201_088)
+SIXTEEN = (320, 1088, 8256, 12_672, 16_448, 20_480, 24_576, 28_672)
+ODD = (1025, 2049, 4097, 8193, 16_385, 32_769, 65_537, 781, 1009, 4099, 7919, 17_389, 24_593, 30_011, 40_961)
+ODD += (50_257, 60_013, 100_003)
+ODD_SIXTEEN = (4097, 8193, 12_673, 16_385, 32_769, 50_257)
+FEW = ((1, 2**24), (8, 2**22), (8, 2**20), (16, 2**16), (32, 128_256), (1, 128_256), (4, 102_400))
+FEW += ((64, 2**17), (64, 2**22))
 TUTORIAL = tuple((4096, n) for n in (256, 512, 768, 1024, 2176, 4096, 8192, 12_672))
 
 
@@ -54,14 +57,14 @@ def bench(out: Path) -> None:
     every = (*MINE, *PEERS)
     course = ("copy", *bench.COURSE)
     half = bench.BYTES // 2
+    rivals = (*MINE, "compile", "liger", "quack")
     groups = [  # contenders, shapes, dtype, op
         (every, fit(POWERS), "float32", "forward"),
         (course, fit(POWERS), "float32", "forward"),
-        (MINE, fit(BETWEEN), "float32", "forward"),
-        (MINE, fit(ODD + VOCABULARIES), "float32", "forward"),
-        ((*MINE, "liger"), fit(POWERS, itemsize=2), "bfloat16", "forward"),
-        (("copy", "compile"), fit((1024, 8192, 32_768, 65_536), itemsize=2), "bfloat16", "forward"),
-        (MINE, fit(SIXTEEN + VOCABULARIES, itemsize=2), "bfloat16", "forward"),
+        (rivals, fit(BETWEEN), "float32", "forward"),
+        ((*rivals, "cluster_row", "resident_row"), fit(ODD + WIDE), "float32", "forward"),
+        ((*rivals, "packed_row", "resident_row"), fit(POWERS, itemsize=2), "bfloat16", "forward"),
+        ((*MINE, "liger", "quack"), fit(SIXTEEN + ODD_SIXTEEN + WIDE, itemsize=2), "bfloat16", "forward"),
         (MINE, fit((1024, 8192, 16_384, 32_768, 65_536, 262_144), itemsize=2), "float16", "forward"),
         ((*MINE, "split_row", "resident_row", "compile"), list(FEW), "float32", "forward"),
         ((*every, "fused_row", "multi_row"), list(TUTORIAL), "float32", "forward"),
@@ -131,8 +134,18 @@ def table(records) -> str:
     return "\n".join(lines) + "\n"
 
 
-COUNTED = ("copy", "torch", "eager", "fused_row", "tiled", "split_row", "softmax")
-COUNTED_SHAPES = ((4096, 1024), (4096, 4096), (16_384, 16_384), (1024, 262_144))
+COUNTED = (
+    "copy",
+    "torch",
+    "eager",
+    "fused_row",
+    "tiled",
+    "split_row",
+    "cluster_row",
+    "resident_row",
+    "softmax",
+)
+COUNTED_SHAPES = ((4096, 1024), (4096, 4096), (16_384, 16_384), (4096, 65_536), (1024, 262_144), (128, 2**21))
 METRICS = ("dram__bytes_read.sum", "dram__bytes_write.sum", "lts__t_bytes.sum")
 
 

@@ -5,10 +5,12 @@ import torch
 
 import course_kernels
 from course_kernels import (
+    cluster_row,
     dispatch,
     fused_row,
     log_softmax,
     multi_row,
+    packed_row,
     resident_row,
     softmax,
     split_row,
@@ -90,26 +92,39 @@ def test_log_softmax_far_from_zero():
 
 
 @pytest.mark.parametrize(
-    "rows, columns, itemsize, log, waits, expected",
+    "rows, columns, itemsize, log, expected, without_clusters, without_waits",
     (
-        (100_000, 64, 4, False, True, multi_row.softmax),
-        (100_000, 1024, 2, True, True, multi_row.softmax),
-        (10_000, 8192, 4, False, True, fused_row.softmax),
-        (10_000, 8193, 4, False, True, fused_row.body_and_tail),
-        (10_000, 8192, 2, False, True, multi_row.softmax),
-        (10_000, 32_768, 4, False, True, fused_row.softmax),
-        (10_000, 32_768, 2, False, True, resident_row.softmax),
-        (10_000, 32_749, 4, False, True, resident_row.softmax),
-        (10_000, 65_536, 4, False, True, resident_row.softmax),
-        (10_000, 65_536, 8, False, False, split_row.softmax),
-        (1, 128_256, 4, False, True, split_row.softmax),
-        (32, 128_256, 4, False, True, resident_row.softmax),
-        (32, 128_256, 4, False, False, split_row.softmax),
-        (8, 2**22, 4, False, True, split_row.softmax),
+        (100_000, 64, 4, False, *3 * (multi_row,)),
+        (100_000, 1024, 2, True, *3 * (multi_row,)),
+        (10_000, 8192, 4, False, *3 * (fused_row,)),
+        (10_000, 8192, 2, False, *3 * (packed_row,)),
+        (10_000, 8192, 2, True, *3 * (packed_row,)),
+        (10_000, 32_768, 4, False, *3 * (fused_row,)),
+        (10_000, 32_768, 2, False, *3 * (packed_row,)),
+        (10_000, 32_768, 4, True, cluster_row, resident_row, split_row),
+        (10_000, 32_749, 4, False, cluster_row, resident_row, split_row),
+        (10_000, 32_749, 2, False, resident_row, resident_row, split_row),
+        (10_000, 65_536, 4, False, cluster_row, resident_row, split_row),
+        (10_000, 65_536, 2, False, resident_row, resident_row, split_row),
+        (10_000, 131_072, 4, False, resident_row, resident_row, split_row),
+        (10_000, 65_536, 8, False, cluster_row, resident_row, split_row),
+        (1, 128_256, 4, False, *3 * (split_row,)),
+        (32, 128_256, 4, False, *3 * (split_row,)),
+        (8, 2**22, 4, False, *3 * (split_row,)),
     ),
 )
-def test_the_table(rows, columns, itemsize, log, waits, expected):
-    assert dispatch.choose(rows, columns, itemsize, log, waits) is expected
+def test_the_table(rows, columns, itemsize, log, expected, without_clusters, without_waits):
+    def choose(waits, clusters):
+        return dispatch.choose(rows, columns, itemsize, log, waits, clusters)
+
+    assert choose(True, True) is expected.softmax
+    assert choose(True, False) is without_clusters.softmax
+    assert choose(False, False) is without_waits.softmax
+
+
+def test_a_row_past_a_power_of_two_is_body_and_tail():
+    assert dispatch.choose(10_000, 8193, 4, False, True, True) is fused_row.body_and_tail
+    assert dispatch.choose(10_000, 8193, 2, False, True, True) is fused_row.body_and_tail
 
 
 def test_every_choice_takes_its_shape():
@@ -118,11 +133,13 @@ def test_every_choice_takes_its_shape():
         multi_row.softmax: multi_row.MAX_COLUMNS,
         fused_row.softmax: fused_row.MAX_COLUMNS,
         fused_row.body_and_tail: fused_row.MAX_COLUMNS,
+        packed_row.softmax: packed_row.MAX_COLUMNS,
+        cluster_row.softmax: cluster_row.MAX_COLUMNS,
         resident_row.softmax: resident_row.MAX_COLUMNS,
     }
     near = [
         n + d
-        for n in (1, *(2**k for k in range(4, 24)), 20_480, 24_576, 50_257)
+        for n in (1, *(2**k for k in range(4, 24)), 20_480, 24_576, 50_257, 73_728)
         for d in (-1, 0, 1)
         if n + d > 0
     ]
@@ -130,8 +147,9 @@ def test_every_choice_takes_its_shape():
         for rows in (1, 300, 100_000):
             for itemsize in (2, 4, 8):
                 for log in (False, True):
-                    for waits in (False, True):
-                        chosen = dispatch.choose(rows, columns, itemsize, log, waits and itemsize != 8)
+                    for waits, clusters in ((False, False), (False, True), (True, False), (True, True)):
+                        chosen = dispatch.choose(rows, columns, itemsize, log, waits, clusters)
+                        assert not (chosen is packed_row.softmax and itemsize != 2)
                         assert columns <= limits.get(chosen, columns)
                         assert not (log and chosen in (fused_row.softmax, fused_row.body_and_tail))
 

@@ -8,7 +8,18 @@ import pytest
 import torch
 import triton
 
-from course_kernels import backward, eager, fused_row, multi_row, online, resident_row, split_row, tiled
+from course_kernels import (
+    backward,
+    cluster_row,
+    eager,
+    fused_row,
+    multi_row,
+    online,
+    packed_row,
+    resident_row,
+    split_row,
+    tiled,
+)
 from course_kernels.lab import mode
 
 pytestmark = [
@@ -23,9 +34,10 @@ KERNELS = {
     "online": online.softmax,
     "tiled": tiled.softmax,
     "split_row": split_row.softmax,
+    "cluster_row": cluster_row.softmax,
 }
-IN_REGISTERS = {"fused_row", "body_and_tail", "multi_row", "online"}
-WITH_LOG = {"multi_row": multi_row.softmax, "tiled": tiled.softmax, "split_row": split_row.softmax}
+IN_REGISTERS = {"fused_row", "body_and_tail", "multi_row", "online", "cluster_row"}
+WITH_LOG = {name: KERNELS[name] for name in ("multi_row", "tiled", "split_row", "cluster_row")}
 # The interpreter rounds bfloat16 towards zero, a GPU to nearest: a whole unit here, half of one there.
 ROUNDING = {torch.float32: 2**-24, torch.float16: 2**-11, torch.bfloat16: 2**-7, torch.float64: 2**-53}
 every_kernel = pytest.mark.parametrize("softmax", KERNELS.values(), ids=KERNELS)
@@ -83,26 +95,31 @@ def test_one_column_is_exactly_one(softmax):
     assert torch.equal(softmax(torch.tensor([[-1e30], [0.0], [3e38]])), torch.ones(3, 1))
 
 
-@every_kernel
-def test_rows_that_expose_a_mistake(softmax):
-    x = scores(12, 100)
+def exposing(columns=100):
+    """Twelve rows, each of which a known mistake gets wrong."""
+    x = scores(12, columns)
     x[0] -= 1000  # padding with 0 wins the maximum
     x[1] += 1000  # exp overflows without the maximum taken off
     x[2] = -1e30 + 0 * x[2]  # below any "large negative" padding
     x[3, 1:] = -1e4  # one score against a spread of 10,000
-    x[4] = torch.linspace(-50, 50, 100)  # the maximum grows all the way: a sum never rescaled
-    x[5] = torch.linspace(50, -50, 100)
-    x[6, 99] = 80.0  # all of the weight in the last, partial tile
-    x[7, :96] = float("-inf")
+    x[4] = torch.linspace(-50, 50, columns)  # the maximum grows all the way: a sum never rescaled
+    x[5] = torch.linspace(50, -50, columns)
+    x[6, columns - 1] = 80.0  # all of the weight in the last, partial tile
+    x[7, : columns - 4] = float("-inf")
     x[8, 1:] = float("-inf")
-    x[9, :99] = float("-inf")
+    x[9, : columns - 1] = float("-inf")
     x[10] = 3.0e38
     x[11] = 0.0
-    check(softmax(x), x)
+    return x
 
 
 @every_kernel
-def test_nan_and_infinities_as_torch(softmax):
+def test_rows_that_expose_a_mistake(softmax):
+    x = exposing()
+    check(softmax(x), x)
+
+
+def not_numbers():
     x = scores(7, 70)
     x[0, 3] = float("nan")
     x[1, 69] = float("nan")
@@ -111,9 +128,77 @@ def test_nan_and_infinities_as_torch(softmax):
     x[4, :] = float("-inf")
     x[5, :64] = float("-inf")
     x[5, 66] = float("nan")
+    return x
+
+
+@every_kernel
+def test_nan_and_infinities_as_torch(softmax):
+    x = not_numbers()
     y = softmax(x)
     check(y, x)
     assert y[:5].isnan().all() and not y[6].isnan().any()
+
+
+@pytest.mark.parametrize("dtype", packed_row.DTYPES, ids=str)
+def test_packed_rows(dtype):
+    """All of the above for the kernel that takes only 16 bits."""
+    for columns in (1, 2, 3, 17, 64, 127, 257, 1088, 2049, 3000):
+        x = scores(5, columns, dtype)
+        x[1, : columns - 1] = float("-inf")
+        check(packed_row.softmax(x), x)
+        check(packed_row.softmax(x, log=True), x, log=True)
+    x = exposing().clamp(-6e4, 6e4).to(dtype)
+    check(packed_row.softmax(x), x)
+    x = not_numbers().to(dtype)
+    check(packed_row.softmax(x), x)
+    x = scores(6, 200, dtype)
+    for view in (x[:, 10:75], x[::2, 3:40], x[2:3].expand(4, 200)):
+        before = x.clone()
+        check(packed_row.softmax(view), view)
+        assert torch.equal(x, before)
+    assert packed_row.softmax(x[:0]).shape == (0, 200) and packed_row.softmax(x[:, :0]).shape == (6, 0)
+    with pytest.raises(TypeError, match="takes float16, bfloat16; this tensor is float32"):
+        packed_row.softmax(x.float())
+    with pytest.raises(ValueError, match=f"at most {packed_row.MAX_COLUMNS:,}"):
+        packed_row.softmax(torch.zeros(1, packed_row.MAX_COLUMNS + 1, dtype=dtype))
+
+
+def near_powers(most):
+    widths = {n + d for k in range(18) for n in (2**k, 3 * 2**k, 5 * 2**k, 7 * 2**k) for d in (-1, 0, 1)}
+    return sorted(n for n in widths if 0 < n <= most)
+
+
+def test_the_pieces_of_a_packed_row():
+    """Whatever the width, all columns have a lane, and few lanes have none."""
+    for columns in near_powers(packed_row.MAX_COLUMNS):
+        body, tail = packed_row.pieces(columns)
+        assert all(n == triton.next_power_of_2(n) and n >= 2 for n in (body, tail))  # two to a register
+        assert columns <= body + tail <= max(1.7 * columns, columns + 4)
+        assert body + tail <= 32_770
+
+
+def test_the_pieces_of_a_cluster():
+    """All but the last lie inside the row; all columns have a lane, and few lanes have none."""
+    for columns in near_powers(cluster_row.MAX_COLUMNS):
+        ctas, sizes = cluster_row.pieces(columns)
+        assert all(n == triton.next_power_of_2(n) for n in (ctas, *sizes)) and len(sizes) <= 3
+        assert ctas * sum(sizes[:-1]) < columns <= ctas * sum(sizes)
+        assert sum(sizes) <= 9_216
+        assert ctas * sum(sizes) <= 1.15 * columns + ctas, (columns, ctas, sizes)
+    assert cluster_row.pieces(cluster_row.MAX_COLUMNS) == (8, (8192, 1024))
+
+
+@pytest.mark.parametrize("columns", (9_217, 12_000, 20_481))
+def test_slices_of_a_cluster_that_hold_nothing(columns):
+    x = scores(4, columns)
+    ctas, (size, *_) = cluster_row.pieces(columns)
+    assert ctas > 1
+    x[0, size:] = float("-inf")  # all but the first CTA's first piece
+    x[1, :size] = float("-inf")
+    x[2, : columns - 1] = float("-inf")
+    x[3] = float("-inf")
+    check(cluster_row.softmax(x), x)
+    check(cluster_row.softmax(x, log=True), x, log=True)
 
 
 @every_kernel
@@ -152,9 +237,8 @@ def test_what_a_kernel_does_not_take(softmax):
 
 @pytest.mark.parametrize("name", sorted(IN_REGISTERS))
 def test_a_row_too_wide(name):
-    module = {"body_and_tail": fused_row, "fused_row": fused_row, "multi_row": multi_row, "online": online}[
-        name
-    ]
+    modules = {"body_and_tail": fused_row, "fused_row": fused_row, "multi_row": multi_row, "online": online}
+    module = (modules | {"cluster_row": cluster_row})[name]
     with pytest.raises(ValueError, match=f"at most {module.MAX_COLUMNS:,}"):
         KERNELS[name](torch.zeros(1, module.MAX_COLUMNS + 1))
 
@@ -195,8 +279,9 @@ def test_more_rows_than_a_grid_dimension_but_the_first_holds():
 )
 @pytest.mark.parametrize("rows, columns", ((1, 64), (5, 128), (2, 32), (7, 1)))
 @pytest.mark.parametrize("programs", (1, 2, 3))
+@pytest.mark.parametrize("even", (False, True), ids=("uneven", "even"))
 @pytest.mark.parametrize("log", (False, True), ids=("softmax", "log_softmax"))
-def test_the_loop_of_resident_row(monkeypatch, rows, columns, programs, log):
+def test_the_loop_of_resident_row(monkeypatch, rows, columns, programs, log, even):
     """Teams of one program, which have nobody to wait for, walk all rows in the interpreter too."""
     import triton.language as tl
 
@@ -213,7 +298,7 @@ def test_the_loop_of_resident_row(monkeypatch, rows, columns, programs, log):
     x = scores(rows, columns)
     y = torch.empty(rows, columns)
     resident_row.resident_row_kernel[(programs,)](
-        y, x, words, columns, columns, rows, columns, 1, SLOTS=1, BLOCK=columns, STAGES=1, LOG=log
+        y, x, words, columns, columns, rows, columns, 1, SLOTS=1, BLOCK=columns, EVEN=even, STAGES=1, LOG=log
     )
     check(y, x, log)
 
@@ -295,7 +380,8 @@ COMPILE_EVERYTHING = """
 import sys
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, compile
-from course_kernels import backward, fused_row, multi_row, online, resident_row, split_row, tiled
+from course_kernels import backward, cluster_row, fused_row, multi_row, online
+from course_kernels import packed_row, resident_row, split_row, tiled
 
 wide, block = dict(num_warps=8), dict(LOG=False)
 every = [
@@ -305,21 +391,38 @@ every = [
     (multi_row.multi_row_kernel, dict(ROWS=4, BLOCK=256, LOG=True), dict(num_warps=2)),
     (online.online_kernel, dict(BLOCK=1024), wide),
     (tiled.tiled_kernel, dict(TILE=4096, LOG=False), wide),
-    (split_row.chunk_kernel, dict(CHUNK=4096), wide),
-    (split_row.finish_kernel, dict(CHUNK=4096, CHUNKS=64, LOG=False), wide),
+    (split_row.chunk_kernel, dict(CHUNK=4096, EARLY=False), wide),
+    (split_row.finish_kernel, dict(CHUNK=4096, CHUNKS=64, LOG=False, EARLY=False), wide),
     (backward.rows_kernel, dict(ROWS=1, BLOCK=4096, LOG=False), wide),
     (backward.chunk_kernel, dict(CHUNK=4096, LOG=False), wide),
     (backward.finish_kernel, dict(CHUNK=4096, CHUNKS=64, LOG=True), wide),
 ]
 teams = [
-    (resident_row.resident_row_kernel, dict(SLOTS=64, BLOCK=4096, STAGES=2, LOG=False), dict(num_warps=2)),
+    (
+        resident_row.resident_row_kernel,
+        dict(SLOTS=64, BLOCK=4096, EVEN=False, STAGES=2, LOG=False),
+        dict(num_warps=2),
+    ),
     (backward.team_kernel, dict(SLOTS=8, BLOCK=8192, STAGES=2, LOG=False), dict(num_warps=8)),
 ]
 cooperative = dict(maxnreg=128, launch_cooperative_grid=True)
 every += [(kernel, constants, options | cooperative) for kernel, constants, options in teams]
 for architecture in map(int, sys.argv[1:]):
-    for kernel, constants, options in every:
-        for dtype in ("fp32", "fp16" if architecture == 75 else "bf16"):
+    here = list(every)
+    ctas = 8 if architecture >= 90 else 1  # clusters, and launches that begin early, since Hopper
+    shared = dict(CTAS=ctas, SIZES=(4096, 2048, 256), LOG=False)
+    here += [(cluster_row.cluster_row_kernel, shared, dict(num_warps=2, maxnreg=168, num_ctas=ctas))]
+    if architecture >= 90:
+        here += [(split_row.chunk_kernel, dict(CHUNK=2048, EARLY=True), dict(num_warps=4))]
+        early = dict(CHUNK=2048, CHUNKS=64, LOG=True, EARLY=True)
+        here += [(split_row.finish_kernel, early, dict(num_warps=4, launch_pdl=True))]
+    half = "fp16" if architecture == 75 else "bf16"
+    packed = [
+        (packed_row.packed_row_kernel, dict(BODY=8192, TAIL=64, LOG=log), dict(num_warps=4, maxnreg=80))
+        for log in (False, True)
+    ]
+    for kernel, constants, options in here + packed:
+        for dtype in (half,) if kernel is packed_row.packed_row_kernel else ("fp32", half):
             kinds, attributes = {}, {}
             for place, name in enumerate(kernel.arg_names):
                 if name in constants:
@@ -348,4 +451,4 @@ def test_every_kernel_compiles(architecture):
         text=True,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    assert len(done.stdout.splitlines()) == 26
+    assert len(done.stdout.splitlines()) == (34 if architecture >= 90 else 30)

@@ -40,9 +40,9 @@ from pathlib import Path
 import torch
 import triton
 
+from .files import KERNELS as COURSE
 from .results import Record
 
-COURSE = ("fused_row", "multi_row", "online", "tiled", "split_row", "resident_row")
 PEERS = ("torch", "eager", "compile", "liger", "quack")
 KERNELS = ("copy", *PEERS, "softmax", *COURSE)
 WIDTHS = tuple(2**k for k in range(6, 23))

@@ -16,6 +16,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from course_kernels.lab.files import KERNELS
 from course_kernels.lab.picture import Display, Prose, Stack, Table
 
 # Names of PyTorch operations (aten), by what they do to memory.
@@ -234,7 +235,6 @@ def ledger(fn, *args, **kwargs) -> Ledger:
 
 # Traffic of a named softmax, or of a function of one matrix
 
-KERNELS = ("fused_row", "multi_row", "online", "tiled", "split_row", "resident_row")
 PYTORCH = {"torch": "torch.softmax", "eager": "course_kernels.eager.softmax"}
 DTYPES = ("float16", "bfloat16", "float32", "float64")
 IN_FULL_ELEMENTS, IN_FULL_PROGRAMS = 1 << 20, 600  # up to here a shape is metered as it is, in about a second

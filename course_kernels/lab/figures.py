@@ -54,9 +54,11 @@ LOOKS: dict[str, tuple[str, str]] = {
     "prototype": (BLUE, "circle"),
     "fused_row": (BLUE, "circle"),
     "multi_row": (SKY, "square"),
+    "packed_row": (SKY, "triangle"),
     "online": (ORANGE, "diamond"),
     "tiled": (GREEN, "diamond"),
     "split_row": (PURPLE, "cross"),
+    "cluster_row": (ORANGE, "triangle"),
     "resident_row": (GREEN, "triangle"),
     "softmax": (INK, "square"),
 }

@@ -4,11 +4,21 @@ import pytest
 import torch
 
 import course_kernels
-from course_kernels import backward, fused_row, multi_row, online, resident_row, split_row, tiled
+from course_kernels import (
+    backward,
+    cluster_row,
+    fused_row,
+    multi_row,
+    online,
+    packed_row,
+    resident_row,
+    split_row,
+    tiled,
+)
 
 pytestmark = pytest.mark.gpu
 
-MODULES = (fused_row, multi_row, online, tiled, split_row, resident_row)
+MODULES = (fused_row, packed_row, multi_row, online, tiled, split_row, cluster_row, resident_row)
 DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 ROUNDING = {torch.float32: 2**-23, torch.bfloat16: 2**-8, torch.float16: 2**-10, torch.float64: 2**-52}
 
@@ -50,6 +60,10 @@ def scores(rows, columns, dtype, shift=0.0):
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("module", MODULES, ids=lambda m: m.__name__.split(".")[-1])
 def test_every_kernel_at_many_widths(module, dtype):
+    if module is packed_row and dtype not in packed_row.DTYPES:
+        with pytest.raises(TypeError, match="takes float16, bfloat16"):
+            packed_row.softmax(scores(5, 64, dtype))
+        return
     limit = getattr(module, "MAX_COLUMNS", 2**21)
     for columns in (
         1,
@@ -74,6 +88,9 @@ def test_every_kernel_at_many_widths(module, dtype):
             x = scores(5, columns, dtype)
             poison()
             close(module.softmax(x), x)
+            if module not in (fused_row, online):
+                poison()
+                close(module.softmax(x, log=True), x, log=True)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -107,10 +124,8 @@ def test_slices_that_hold_nothing(dtype):
     """Forty random widths, with a row that is −inf but for one score: most slices of it are empty."""
     draw = torch.Generator().manual_seed(7)
     for columns in torch.randint(20_481, 400_000, (40,), generator=draw).tolist() + [
-        65_544,
-        151_936,
-        201_088,
-        262_208,
+        *(24_577, 32_769, 36_865, 40_961, 65_544, 65_545, 73_728),
+        *(151_936, 201_088, 262_208),
     ]:
         x = torch.randn(300, columns, device="cuda").to(dtype)
         x[7] = float("-inf")
@@ -123,7 +138,7 @@ def test_slices_that_hold_nothing(dtype):
 
 
 def test_two_calls_are_bit_identical():
-    for columns in (1000, 8193, 65_536, 100_001, 151_936):
+    for columns in (1000, 8193, 65_536, 100_001, 131_072, 151_936):
         x = torch.randn(300, columns, device="cuda")
         assert torch.equal(course_kernels.softmax(x), course_kernels.softmax(x))
 
@@ -154,18 +169,32 @@ def test_more_rows_than_grid_y_could_hold():
 
 
 def test_the_row_stays_resident_in_one_launch():
-    """At a width for teams, on this GPU, the team kernel runs: not the fallback."""
+    """At a width for teams, on this GPU, the team kernel runs: not the fallback. So with clusters."""
     x = torch.randn(600, 65_536, device="cuda")
-    resident_row.softmax(x)
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
-        resident_row.softmax(x)
-        torch.cuda.synchronize()
-    names = " ".join(event.key for event in seen.key_averages())
-    assert "resident_row_kernel" in names and "finish_kernel" not in names
+    for module, kernel in ((resident_row, "resident_row_kernel"), (cluster_row, "cluster_row_kernel")):
+        if module is cluster_row and not cluster_row.has_clusters(x):
+            continue
+        module.softmax(x)
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
+            module.softmax(x)
+            torch.cuda.synchronize()
+        names = " ".join(event.key for event in seen.key_averages())
+        assert kernel in names and "finish_kernel" not in names
+
+
+def test_results_left_for_others_are_read_only_when_there():
+    """Few rows in many programs, again and again on fresh values: one that did not wait reads old results."""
+    for rows, columns in ((1, 128_256), (3, 40_000), (40, 50_257)):
+        for attempt in range(50):
+            x = torch.randn(rows, columns, device="cuda") + attempt
+            poison(2**22)
+            close(split_row.softmax(x), x)
+            if columns <= cluster_row.MAX_COLUMNS:
+                close(cluster_row.softmax(x), x)
 
 
 def test_graph_capture():
-    for rows, columns in ((64, 1000), (300, 65_536), (2, 100_000)):
+    for rows, columns in ((64, 1000), (300, 65_536), (300, 131_072), (2, 100_000)):
         x = torch.randn(rows, columns, device="cuda")
         course_kernels.softmax(x)
         graph = torch.cuda.CUDAGraph()
@@ -181,7 +210,7 @@ def test_graph_capture():
 def test_another_current_device():
     if torch.cuda.device_count() < 2:
         pytest.skip("needs two GPUs; this machine has one")
-    for columns in (1000, 8193, 65_536):
+    for columns in (1000, 8193, 20_001, 65_536, 131_072):
         x = torch.randn(300, columns, device="cuda:1")
         y = course_kernels.softmax(x)
         assert y.device == x.device

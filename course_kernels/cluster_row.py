@@ -73,18 +73,21 @@ def cluster_row_kernel(
         d += tl.sum(numerator, axis=1, keep_dims=True)
         y = y + (x[i] - anchor if LOG else numerator,)
 
-    tl.store(m_ptr + cta, m)
-    tl.store(d_ptr + cta, d)
+    row_m = m
+    row_d = d
     if CTAS > 1:
+        tl.store(m_ptr + cta, m)
+        tl.store(d_ptr + cta, d)
         cluster_barrier()
-    row_m = float("-inf")
-    row_d = 0.0
-    for other in tl.static_range(CTAS):  # volatile: from the cache that all multiprocessors share
-        their_m = tl.load(m_ptr + other, volatile=True)
-        row_m, row_d = merge(row_m, row_d, their_m, tl.load(d_ptr + other, volatile=True))
+        row_m = float("-inf")
+        row_d = 0.0
+        for other in tl.static_range(CTAS):  # volatile: from the cache that all multiprocessors share
+            their_m = tl.load(m_ptr + other, volatile=True)
+            row_m, row_d = merge(row_m, row_d, their_m, tl.load(d_ptr + other, volatile=True))
 
-    shift = (anchor - row_m) - tl.log(row_d)
-    scale = tl.exp2((anchor - row_m) * LOG2E) / row_d
+    # From m, not from the anchor: an empty slice gets exp(−inf) = 0 and keeps its zeros
+    scale = tl.exp2((m - row_m) * LOG2E) / row_d
+    shift = (m - row_m) - tl.log(row_d)
     for i in tl.static_range(len(SIZES)):
         out = y[i] + shift if LOG else y[i] * scale
         if i + 1 < len(SIZES):

@@ -190,13 +190,17 @@ def test_the_pieces_of_a_cluster():
 
 @pytest.mark.parametrize("columns", (9_217, 12_000, 20_481))
 def test_slices_of_a_cluster_that_hold_nothing(columns):
-    x = scores(4, columns)
+    x = scores(6, columns)
     ctas, (size, *_) = cluster_row.pieces(columns)
     assert ctas > 1
     x[0, size:] = float("-inf")  # all but the first CTA's first piece
     x[1, :size] = float("-inf")
     x[2, : columns - 1] = float("-inf")
     x[3] = float("-inf")
+    x[4, : columns // 2] = float("-inf")
+    x[4] -= 1000  # exp(0 − (−1000)) is infinite, and 0 · inf is NaN
+    x[5, size:] = float("-inf")
+    x[5] += 1000
     check(cluster_row.softmax(x), x)
     check(cluster_row.softmax(x, log=True), x, log=True)
 

@@ -26,8 +26,6 @@ def test_an_unusual_right_answer_passes_here(title, tmp_path):
 
 
 RIGHT_IN_THE_INTERPRETER_ONLY = """
-import os
-
 import torch
 import triton
 import triton.language as tl

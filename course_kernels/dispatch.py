@@ -4,22 +4,23 @@
 | -------------------------- | ----------------------- | ----- | ------------------------------------ |
 | to 1,024                   | multi_row               | 1     | one row is little work for a program |
 | to 32,768                  | fused_row               | 1     | past it, one row fills the registers |
-|   not a power of two:      | fused_row.body_and_tail | 1     | of a multiprocessor, and it idles    |
-|   16-bit, a multiple of 16:| packed_row              | 1     | while the row loads                  |
-| to 73,728, 4 or 8 bytes    | cluster_row             | 1     | past it, eight programs do not hold  |
-|                            |                         |       | a row, and larger clusters are slow  |
-| to 2,097,152               | resident_row            | 1     | past it, one row fills the registers |
-|                            |                         |       | of the GPU, and it idles while its   |
+|   not a power of two       | fused_row.body_and_tail | 1     | of a multiprocessor, and it idles    |
+|   16-bit                   | packed_row              | 1     | while the row loads                  |
+| to 67,584, float32 out of  | cluster_row             | 1     | past it, the programs of a cluster   |
+|   alignment                |                         |       | do not hold a row                    |
+| to 4,194,304 (16-bit:      | resident_row            | 1     | past it, one row fills the registers |
+|   2,097,152)               |                         |       | of the GPU, and it idles while its   |
 |                            |                         |       | programs wait for each other         |
 | wider, or few rows, or     | split_row               | 2     | small chunks share out any number of |
 |   nobody can wait          |                         |       | rows evenly                          |
 
-"Nobody can wait": float64, the interpreter, and GPUs that cannot hold a team of programs. cluster_row needs a
-GPU with clusters (since Hopper). log_softmax goes from multi_row (to 16,384) to the kernels below it, without
-fused_row, which is kept plain. tiled is there to be read: from 65,536 columns on split_row, which does the
-same in smaller portions, was as fast within 2%, or faster.
+"Out of alignment" is a width that is no multiple of 16: no load of 16 bytes fits into such rows. Then 16-bit
+rows go to body_and_tail, to 20,480 columns, and float32 rows leave it at 24,576. "Nobody can wait": float64,
+the interpreter, and GPUs that cannot hold a team of programs. Clusters came with Hopper (2022). log_softmax
+goes from multi_row (to 16,384) to the kernels below, without fused_row, which is kept plain. tiled is there
+to be read: from 65,536 columns on split_row, which does the same in smaller portions, is as fast or faster.
 
-The borders were measured on an H200 (lab/recorded): each kernel is used where it was the fastest or within 2%
+The borders were measured on an H200 (lab/recorded): each kernel is used where it was the fastest or within 3%
 of it.
 """
 
@@ -30,7 +31,7 @@ from . import backward, cluster_row, fused_row, multi_row, packed_row, resident_
 from .inputs import check_dtype, check_place
 
 SHORT = 1_024
-FEW = 2**23  # elements, that a large GPU reads in one turn of its programs: then nothing hides a wait
+FEW = 3 * 2**22  # elements, half as many again as a large GPU has registers: fewer do not fill a wait
 
 
 def softmax(x, dim=-1):
@@ -95,25 +96,26 @@ def choose(rows, columns, itemsize, log, waits, clusters):
     """
     if columns <= SHORT:
         return multi_row.softmax
-    if itemsize == 2 and columns % 16 == 0 and columns <= packed_row.MAX_COLUMNS:
+    aligned = columns % 16 == 0
+    if itemsize == 2 and aligned and columns <= packed_row.MAX_COLUMNS:
         return packed_row.softmax
-    if columns <= widest_fused_row(columns, itemsize) and not log:
+    if columns <= widest_fused_row(aligned, itemsize) and not log:
         power_of_two = columns == triton.next_power_of_2(columns)
         return fused_row.softmax if power_of_two else fused_row.body_and_tail
     if columns <= multi_row.MAX_COLUMNS:
         return multi_row.softmax
     if rows * columns >= FEW:
-        if clusters and itemsize >= 4 and columns <= cluster_row.MAX_COLUMNS:
+        if clusters and itemsize == 4 and not aligned and columns <= cluster_row.MAX_COLUMNS:
             return cluster_row.softmax
-        if waits and columns <= resident_row.MAX_COLUMNS:
+        if waits and columns <= resident_row.MAX_COLUMNS // (2 if itemsize == 2 else 1):
             return resident_row.softmax
     return split_row.softmax
 
 
-def widest_fused_row(columns, itemsize):
-    """How wide a row may be for one program: less than MAX_COLUMNS if its width is no multiple of 16, so that
-    each load is of one element, with a mask; and less still if widening 16-bit values takes instructions."""
-    if columns % 16 == 0:
+def widest_fused_row(aligned, itemsize):
+    """How wide a row may be for one program: less if each load is of one element, with a mask; and less still
+    if widening 16-bit values takes instructions."""
+    if aligned:
         return fused_row.MAX_COLUMNS
     return 20_480 if itemsize == 2 else 24_576
 

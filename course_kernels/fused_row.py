@@ -103,7 +103,7 @@ def body_and_tail(x):
     body = triton.next_power_of_2(columns + 1) // 2  # the largest power of two that fits
     tail = triton.next_power_of_2(max(columns - body, 1))
     num_warps = warps(body, x.element_size())
-    # With 64 registers a thread, two programs of 16 warps fit a multiprocessor. More than 48 values need more.
+    # With 64 registers a thread, two programs of 16 warps fit a multiprocessor; 48 values fit in those.
     few = (body + tail) // (32 * num_warps) <= 48 and x.dtype != torch.float64
     with torch.cuda.device_of(x):
         body_and_tail_kernel[(rows,)](

@@ -4,6 +4,9 @@
 multiprocessor, which has nothing else to do while they are on their way. Kept packed they take half, and the
 next row fits beside. The price is to widen them three times, for the maximum, for the sum and for the output,
 and a second exponential: arithmetic is what a kernel that waits for memory has to spare.
+
+On an H200, 32,768 columns of bfloat16 reach 0.99 of a copy. Widened once and kept so, they spill at 64
+registers a thread, or leave room for one program at 80, and reach 0.80.
 """
 
 import math

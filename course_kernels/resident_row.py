@@ -14,8 +14,12 @@ Where its limits lie, on an H200 (figures: lab/recorded):
   bandwidth: with equal shares of one kernel they end after 385 µs, the others after 510. A program that
   takes whichever row is next makes use of that (fused_row: 0.98); a team goes at the pace of its slowest
   member. Equal shares alone cost 5%; waiting costs the rest.
-- Less from half a million columns on: then few teams are left, and when one waits, little else runs.
-- Rows out of alignment, such as 50,257 columns, 0.83: no load of 16 bytes is possible, so none is made ahead.
+- From half a million columns on few teams are left, and when one waits, little else runs: 0.88 at 1M columns,
+  0.72 at 4M, where one row takes half the registers of the chip. Nsight Compute counts each element read and
+  written once there, and DRAM idle in between. A kernel that read each chunk twice, the second time from the
+  cache, left out the wait, and reached 0.78: its limit is the cache, at 95% of its throughput.
+- Rows out of alignment, such as 100,003 columns, 0.80: no load of 16 bytes is possible, so none is made
+  ahead.
 """
 
 import functools
@@ -30,7 +34,7 @@ from . import split_row
 from .inputs import rows_and_columns
 from .online import merge
 
-MAX_COLUMNS = 2_097_152  # beyond, one row fills the chip, nothing hides the wait, and split_row is as fast
+MAX_COLUMNS = 4_194_304  # beyond, one row fills the chip, nothing hides the wait, and split_row is as fast
 LOG2E = tl.constexpr(math.log2(math.e))
 # A slot nobody has written: as (m, d) it would be (0.0, 0.0), but only m = −inf has d = 0
 NOTHING = tl.constexpr(0)

@@ -101,16 +101,19 @@ def test_log_softmax_far_from_zero():
         (10_000, 8192, 2, True, *3 * (packed_row,)),
         (10_000, 32_768, 4, False, *3 * (fused_row,)),
         (10_000, 32_768, 2, False, *3 * (packed_row,)),
-        (10_000, 32_768, 4, True, cluster_row, resident_row, split_row),
+        (10_000, 32_768, 4, True, resident_row, resident_row, split_row),
         (10_000, 32_749, 4, False, cluster_row, resident_row, split_row),
+        (10_000, 20_001, 4, True, cluster_row, resident_row, split_row),
         (10_000, 32_749, 2, False, resident_row, resident_row, split_row),
-        (10_000, 65_536, 4, False, cluster_row, resident_row, split_row),
+        (10_000, 65_537, 4, False, cluster_row, resident_row, split_row),
+        (10_000, 65_536, 4, False, resident_row, resident_row, split_row),
         (10_000, 65_536, 2, False, resident_row, resident_row, split_row),
-        (10_000, 131_072, 4, False, resident_row, resident_row, split_row),
-        (10_000, 65_536, 8, False, cluster_row, resident_row, split_row),
+        (128, 2**22, 4, False, resident_row, resident_row, split_row),
+        (128, 2**22, 2, False, *3 * (split_row,)),
+        (10_000, 65_536, 8, False, resident_row, resident_row, split_row),
         (1, 128_256, 4, False, *3 * (split_row,)),
         (32, 128_256, 4, False, *3 * (split_row,)),
-        (8, 2**22, 4, False, *3 * (split_row,)),
+        (2, 2**22, 4, False, *3 * (split_row,)),
     ),
 )
 def test_the_table(rows, columns, itemsize, log, expected, without_clusters, without_waits):
@@ -139,7 +142,7 @@ def test_every_choice_takes_its_shape():
     }
     near = [
         n + d
-        for n in (1, *(2**k for k in range(4, 24)), 20_480, 24_576, 50_257, 73_728)
+        for n in (1, *(2**k for k in range(4, 24)), 20_480, 24_576, 50_257, 67_584)
         for d in (-1, 0, 1)
         if n + d > 0
     ]

@@ -183,12 +183,12 @@ def test_the_pieces_of_a_cluster():
         ctas, sizes = cluster_row.pieces(columns)
         assert all(n == triton.next_power_of_2(n) for n in (ctas, *sizes)) and len(sizes) <= 3
         assert ctas * sum(sizes[:-1]) < columns <= ctas * sum(sizes)
-        assert sum(sizes) <= 9_216
-        assert ctas * sum(sizes) <= 1.15 * columns + ctas, (columns, ctas, sizes)
-    assert cluster_row.pieces(cluster_row.MAX_COLUMNS) == (8, (8192, 1024))
+        assert sum(sizes) <= cluster_row.MAX_SLICE
+        assert ctas * sum(sizes) <= 1.25 * columns + ctas * cluster_row.LEAST, (columns, ctas, sizes)
+    assert cluster_row.pieces(cluster_row.MAX_COLUMNS) == (8, (8192, 256))
 
 
-@pytest.mark.parametrize("columns", (9_217, 12_000, 20_481))
+@pytest.mark.parametrize("columns", (8_449, 12_000, 20_481))
 def test_slices_of_a_cluster_that_hold_nothing(columns):
     x = scores(6, columns)
     ctas, (size, *_) = cluster_row.pieces(columns)

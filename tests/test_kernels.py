@@ -456,3 +456,52 @@ def test_every_kernel_compiles(architecture):
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert len(done.stdout.splitlines()) == (34 if architecture >= 90 else 30)
+
+
+NO_SPILLS = """
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource, compile
+from course_kernels import cluster_row, packed_row
+from course_kernels.lab.compiling import resources
+
+
+def stack(kernel, dtype, columns, constants, **options):
+    attributes, kinds = {}, {}
+    for place, name in enumerate(kernel.arg_names):
+        if name in constants:
+            kinds[name] = "constexpr"
+            continue
+        pointer = "*fp32" if name == "parts_ptr" else f"*{dtype}"
+        kinds[name] = pointer if name.endswith("_ptr") else "i32"
+        if name.endswith("_ptr") or columns % 16 == 0:
+            attributes[(place,)] = [["tt.divisibility", 16]]
+    values = {(kernel.arg_names.index(name),): value for name, value in constants.items()}
+    made = compile(ASTSource(kernel, kinds, values, attributes), GPUTarget("cuda", 90, 32), options)
+    return resources(made.asm["cubin"])[1]
+
+
+for columns in (24_593, 30_011, 32_769, 32_832, 50_257, 65_537):
+    ctas, sizes = cluster_row.pieces(columns)
+    constants = dict(CTAS=ctas, SIZES=sizes, LOG=False)
+    options = dict(num_warps=2, num_ctas=ctas, maxnreg=168)
+    print(columns, stack(cluster_row.cluster_row_kernel, "fp32", columns, constants, **options))
+for columns in (4096, 12_672, 16_448, 24_576, 32_768):
+    body, tail = packed_row.pieces(columns)
+    constants = dict(BODY=body, TAIL=tail, LOG=False)
+    options = dict(num_warps=body // 2048, maxnreg=64 if body > 16_384 else 80)
+    print(columns, stack(packed_row.packed_row_kernel, "bf16", columns, constants, **options))
+"""
+
+
+def test_rows_kept_in_registers_fit_there():
+    """At widths just past a border, too: a short tail once cost a cluster nine tenths of its speed."""
+    done = subprocess.run(
+        [sys.executable, "-c", NO_SPILLS],
+        env={**os.environ, "TRITON_INTERPRET": "0", "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    spilled = {int(c): int(n) for c, n in (line.split() for line in done.stdout.splitlines())}
+    assert len(spilled) == 11 and max(spilled.values()) <= 32, spilled

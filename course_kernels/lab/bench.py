@@ -33,6 +33,7 @@ import json
 import statistics
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
@@ -55,10 +56,20 @@ TOO_FAST = "above a copy: cached, or not all was done?"
 
 
 def available(kernel: str) -> bool:
-    """Whether a contender can run here: a peer that is not installed cannot."""
+    """Whether a contender can run here: a peer that is not installed, or does not start, cannot.
+
+    Raises:
+        ValueError: there is no such contender.
+    """
     try:
         _forward(kernel)
     except ImportError:
+        return False
+    except Exception as error:
+        if kernel not in PEERS:
+            raise
+        # What it needs is here in a version that it does not know.
+        warnings.warn(f"{kernel} is installed but does not start: {error!r}. It is left out.", stacklevel=2)
         return False
     return True
 

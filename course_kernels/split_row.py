@@ -43,8 +43,8 @@ def chunk_kernel(m_ptr, d_ptr, x_ptr, x_stride, columns, chunks, CHUNK: tl.const
 
 @triton.jit
 def finish_kernel(
-    y_ptr, m_ptr, d_ptr, x_ptr, y_stride, x_stride, columns, chunks, CHUNK: tl.constexpr, CHUNKS:
-    tl.constexpr, LOG: tl.constexpr, EARLY: tl.constexpr,
+    y_ptr, m_ptr, d_ptr, x_ptr, y_stride, x_stride, columns, chunks,
+    CHUNK: tl.constexpr, CHUNKS: tl.constexpr, LOG: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     # Backwards: the last chunks read are still in the cache
     program = tl.num_programs(0) - 1 - tl.program_id(0)

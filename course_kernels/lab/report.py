@@ -72,7 +72,7 @@ def compile_report(
         architectures=list(architectures) if architectures else None,
     ).result(SECONDS)  # fmt: skip
     rows, columns = x_shape
-    return CompileReport(answer["compiled"], f"{target} on {rows} × {columns} {dtype}", answer["error"])
+    return CompileReport(answer["compiled"], f"{target} on {rows} × {columns} {dtype}", answer["error"].removeprefix(": "))
 
 
 def compiled_table(rows: list[dict], caption: str) -> Table:

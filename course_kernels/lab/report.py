@@ -72,7 +72,8 @@ def compile_report(
         architectures=list(architectures) if architectures else None,
     ).result(SECONDS)  # fmt: skip
     rows, columns = x_shape
-    return CompileReport(answer["compiled"], f"{target} on {rows} × {columns} {dtype}", answer["error"].removeprefix(": "))
+    error = answer["error"].removeprefix(": ")  # a module's own refusal is a sentence, and has no type
+    return CompileReport(answer["compiled"], f"{target} on {rows} × {columns} {dtype}", error)
 
 
 def compiled_table(rows: list[dict], caption: str) -> Table:

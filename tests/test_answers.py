@@ -112,7 +112,7 @@ def test_fused_softmax_wrong_on_twenty_seeds(title, tmp_path):
     assert {r["mistake"] for r in reports.values()} == {tools.expected("fused_softmax", title)}
 
 
-@pytest.mark.parametrize("title", tools.titles("fused_softmax", "right"))
+@pytest.mark.parametrize("title", tools.answers("fused_softmax").RIGHT)
 def test_fused_softmax_right_on_twenty_seeds(title, tmp_path):
     reports = judged("fused_softmax", tools.write(tmp_path, "fused_softmax", "right", title), 20)
     assert {r["status"] for r in reports.values()} == {"pass"}, reports

@@ -545,7 +545,21 @@ def test_what_people_write_is_in_place():
 @pytest.mark.parametrize(
     "line",
     [
-        "import os",
+        "import os; os.getcwd()",
+        "import os as o\nprint(o)",
+        "from os import getcwd",
+        "import sys; sys.modules",
+        "import subprocess",
+        "import functools; functools.wraps(f)(g)",
+        "from functools import wraps\nw = wraps",
+        "from functools import wraps\n@wraps(f, updated=('x',))\ndef g(): pass",
+        "from functools import wraps\n@wraps(f)\n@h\ndef g(): pass",
+        "import triton\ntl = triton.language\ndef f(tl): return tl",
+        "import triton\ntl = triton.language\nprint(tl)",
+        "import triton\nt = triton",
+        "import triton\nk = triton.knobs",
+        "x.__class__ = y",
+        "def f(self): self.__class__ = y",
         "from torch import os",
         "import torch; torch.os",
         "import torch; torch.utils._python_dispatch",
@@ -570,7 +584,7 @@ def test_what_people_write_is_in_place():
         "match x:\n    case D(y): pass",
         "def f():\n    global __name__",
         "__name__ = '__main__'",
-        "if __name__ == '__main__':\n    pass\nelse:\n    import os",
+        "if __name__ == '__main__':\n    pass\nelse:\n    import subprocess",
     ],
 )
 def test_what_leads_elsewhere_is_out_of_place(line):

@@ -35,6 +35,12 @@ MODULES = {
     "collections": set(), "collections.abc": set(), "dataclasses": {"make_dataclass"}, "__future__": set(),
     "warnings": set(), "contextlib": set(), "decimal": set(), "operator": {"attrgetter", "methodcaller"},
 }  # fmt: skip
+# These too may be imported, as many do from habit, but of them only this may be used.
+LITTLE = {
+    "sys": {"byteorder", "float_info", "maxsize", "platform", "version", "version_info"},
+    **dict.fromkeys(("argparse", "copy", "json", "logging", "os", "os.path", "pathlib", "pprint", "re",
+                     "textwrap", "timeit", "traceback", "types", "unittest"), set()),
+}  # fmt: skip
 LIBRARIES = {"torch", "triton", "numpy", "math", "builtins", "typing"}
 STRANGE = {"importlib", "inspect", "io", "os", "posix", "shutil", "subprocess", "sys", "threading", "_thread"}
 STARS = {"math", "typing", "triton.language"}  # of which everything may be imported at once
@@ -49,7 +55,9 @@ ATTRIBUTES = {
     "format_map", "from_buffer", "from_file", "gi_code", "gi_frame", "gi_yieldfrom", "handle", "map_", "set_",
     "share_memory_", "storage", "tb_frame", "tb_next", "tofile", "typed_storage", "untyped_storage",
 }  # fmt: skip
-DUNDERS = {"__name__", "__version__", "__doc__", "__init__", "__file__"}  # that may be read
+DUNDERS = {"__class__", "__doc__", "__file__", "__init__", "__name__", "__version__"}  # that may be read
+LABELS = {"__all__", "__author__", "__date__", "__license__", "__slots__", "__version__"}  # that may be given
+NAMEDTUPLE = {"_asdict", "_fields", "_make", "_replace"}  # documented, in spite of the underscore
 
 
 def out_of_place(text: str | bytes) -> tuple[int, str] | None:
@@ -73,6 +81,7 @@ class _Reader(ast.NodeVisitor):
     def __init__(self):
         self.modules: dict[str, str] = {}  # by the name that the file knows it by
         self.found: list[tuple[int, str]] = []
+        self.wraps: set[str] = set()  # what functools.wraps is called in the file
 
     def note(self, node, what: str) -> None:
         self.found.append((getattr(node, "lineno", 1), what))
@@ -88,9 +97,55 @@ class _Reader(ast.NodeVisitor):
                 for alias in inner.names:
                     if f"{inner.module}.{alias.name}" in MODULES:
                         self.modules[alias.asname or alias.name] = f"{inner.module}.{alias.name}"
+                    elif f"{inner.module}.{alias.name}" == "functools.wraps":
+                        self.wraps.add(alias.asname or alias.name)
+        self.modules |= self.renamed(node)
         for statement in node.body:
             if not _never_runs(statement):
                 self.visit(statement)
+
+    def renamed(self, tree) -> dict[str, str]:
+        """Modules that `tl = triton.language` gives a name, where nothing else gives it another."""
+        given = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)]
+        given += [n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)]
+        found = {}
+        for line in tree.body:
+            if (
+                isinstance(line, ast.Assign)
+                and len(line.targets) == 1
+                and isinstance(line.targets[0], ast.Name)
+            ):
+                name, module = line.targets[0].id, self.module_of(_chain(line.value))
+                if module and given.count(name) == 1 and name not in self.modules:
+                    found[name] = module
+        return found
+
+    def module_of(self, chain: list[str]) -> str | None:
+        """The listed module that a chain of at least two names stands for."""
+        if len(chain) < 2 or chain[0] not in self.modules:
+            return None
+        whole = ".".join([self.modules[chain[0]], *chain[1:]])
+        return whole if whole in MODULES else None
+
+    def visit_Assign(self, node):
+        target = node.targets[0]
+        if (
+            isinstance(target, ast.Name)
+            and self.modules.get(target.id)
+            and self.module_of(_chain(node.value))
+        ):
+            return  # see `renamed`
+        self.generic_visit(node)
+
+    def visit_FunctionDef(self, node):
+        # @wraps(fn) above a function writes to that new function only; called otherwise, to anything.
+        decorator = node.decorator_list[0] if len(node.decorator_list) == 1 else None
+        if isinstance(decorator, ast.Call) and len(decorator.args) == 1 and not decorator.keywords:
+            chain = _chain(decorator.func)
+            whole = ".".join([self.modules.get(chain[0], chain[0]), *chain[1:]]) if chain else ""
+            if whole == "functools.wraps" or whole in self.wraps:
+                decorator.func = ast.copy_location(ast.Constant(None), decorator.func)
+        self.generic_visit(node)
 
     def generic_visit(self, node):
         # Whatever kind of node it is, the names that it gives; a method may be called __init__ or the like.
@@ -98,19 +153,24 @@ class _Reader(ast.NodeVisitor):
         names = [getattr(node, field, None) for field in fields] + list(getattr(node, "names", ()))
         reads = isinstance(getattr(node, "ctx", None), ast.Load)
         for name in names:
-            if isinstance(name, str) and name.startswith("__") and not (reads and name in DUNDERS):
+            if not isinstance(name, str) or not name.startswith("__") or not name.strip("_"):
+                continue
+            label = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and name in LABELS
+            if not label and not (reads and name in DUNDERS):
                 self.note(node, name)
         super().generic_visit(node)
 
     def visit_Import(self, node):
         for alias in node.names:
-            if alias.name not in MODULES:
+            if alias.name not in MODULES and alias.name not in LITTLE:
                 self.note(node, f"import {alias.name}")
         self.generic_visit(node)
 
     def visit_ImportFrom(self, node):
         for alias in node.names:
             whole = f"{node.module}.{alias.name}"
+            if not node.level and (whole == "functools.wraps" or alias.name in LITTLE.get(node.module, ())):
+                continue
             if node.level or node.module not in MODULES:
                 self.note(node, f"from {'.' * node.level}{node.module or ''} import")
             elif alias.name == "*":
@@ -121,7 +181,7 @@ class _Reader(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Name(self, node):
-        if node.id in NAMES:
+        if node.id in NAMES or (node.id in self.wraps and isinstance(node.ctx, ast.Load)):
             self.note(node, node.id)
         elif node.id in self.modules and isinstance(node.ctx, ast.Load):
             self.note(node, f"{node.id} as a value")  # under another name it could not be followed
@@ -137,7 +197,7 @@ class _Reader(ast.NodeVisitor):
                 self.note(node, shown)
             return
         own = root == "self" and len(names) == 1
-        if (writes and not own) or _inner(node.attr, own):
+        if (writes and (not own or node.attr.startswith("__"))) or _inner(node.attr, own):
             self.note(node, f".{node.attr}" + (" = …" if writes and not _inner(node.attr, own) else ""))
         if node.attr == "format" and not _plain_format(node.value):
             self.note(node, ".format")
@@ -169,11 +229,15 @@ def _inner(name: str, own: bool = False) -> bool:
     """True for an attribute that holds what is inside something; own: an attribute of `self`."""
     if name in ATTRIBUTES:
         return True
+    if name in NAMEDTUPLE:
+        return False
     return name.startswith("__" if own else "_") and name not in DUNDERS
 
 
 def _fine(module: str, name: str) -> bool:
     """True if a module's attribute is in bounds, and no module."""
+    if name in LITTLE.get(module, ()):
+        return True
     if module not in MODULES or name in MODULES[module] or _inner(name):
         return False
     try:

@@ -255,7 +255,8 @@ def _compile_calls(path, entry, calls, adapt, architectures) -> dict:
                 call = getattr(importlib.import_module(module), name)
             if path.endswith(".py"):
                 close_doors(path, compiling=True)
-                function = load_entry(path, entry)
+                recorder.architectures = []  # what the file launches while it is imported is its own affair
+                function = load_entry(path, entry, compiling=True)
             else:
                 function = getattr(importlib.import_module(path), entry)
                 # Nothing is run here, so tensors may lie on the CPU. The process ends with this call.

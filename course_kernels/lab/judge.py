@@ -202,10 +202,12 @@ def judge_file(name: str, path: str, seed: int, seconds: float = SECONDS) -> dic
                 "out_of_place",
                 f"The values are right, but the file uses `{found[1]}` (line {found[0]}), which no exercise "
                 "needs.",
-                why="What passes is plain Python over torch, triton, numpy and math, so that nothing in it "
-                "can change how it is checked.",
-                next='Leave it out, or put it below `if __name__ == "__main__":`, which the check does not '
-                "run.",
+                why="What passes is plain Python over torch, triton, numpy, math and some of Python's own "
+                "modules, so that nothing in it can change how it is checked.",
+                next="Give an object its values when it is made, or keep them in variables of their own."
+                if found[1].endswith("= …")
+                else 'Leave it out, or put it below `if __name__ == "__main__":`, which the check does not '
+                "run; in a notebook, into another cell.",
             )
     except Finding as finding:
         report = Report(finding.status, finding.mistake, finding.parts(), printed=session.printed)
@@ -259,20 +261,26 @@ def check_error(result: Result, case: Case | None, exercise) -> None:
     place = at_line(error["line"], error["source"])
     if error["rule"]:
         rule, *rest = error["rule"]
+        if found := _import_of(error, rule):
+            raise Finding(*found)
         raise Finding(*_rule(rule, rest, exercise))
     if error["type"] == "NotImplementedError" and "not supported in triton" not in error["text"]:
         todo = textwrap.shorten(error["text"], 300)
         what = f"Still to do: {todo}." if todo else "Something is still to do."
         raise Finding("todo", what.replace("..", "."), place, status="todo")
     if error["type"] in ("SyntaxError", "IndentationError", "TabError"):
-        raise Finding("syntax_error", f"Python cannot read the file: {error['text']}.", place, status="error")
+        what = f"Python cannot read the file: {error['text']}."
+        cell = "Lines that begin with % or ! are the notebook's, not Python's: put them into another cell."
+        magic = error["source"].lstrip().startswith(("%", "!"))
+        raise Finding("syntax_error", what, place, next=cell if magic else "", status="error")
     if error["type"] == "SystemExit":
         raise Finding(*EXIT, f"{place} {where}".strip(), next=EXIT_ADVICE, status="error")
     if error["type"] == "MemoryError" or "can't allocate memory" in error["text"]:
         raise Finding(*MEMORY, case=f"{place} {where}".strip(), status="error")
     for phrase, mistake, what, advice in exercise.translations:
         if phrase in error["text"]:
-            raise Finding(mistake, what, f"{place} {where}".strip(), next=advice, status="error")
+            at = f"{place if error['line'] else ''} {where}".strip()
+            raise Finding(mistake, what, at, next=advice, status="error")
     plain = re.sub(r"\[[^\[\]]{60,}(\]|$)", "[…]", error["text"])  # a tile's numbers tell nothing here
     said = f"{error['type']}: {textwrap.shorten(plain, 300) or 'no message'}"
     meaning = translate(f"{error['type']}: {error['text']}", error["line"], error.get("file", ""))
@@ -291,6 +299,31 @@ def check_error(result: Result, case: Case | None, exercise) -> None:
         f"{place} {where}".strip(),
         next="Mend that line and check again." if error["line"] else "",
         status="error",
+    )
+
+
+def _import_of(error: dict, rule: str) -> tuple | None:
+    """An import that did what the rule forbids, for a reason of its own; None if it was no import."""
+    code = Code(error.get("file", ""))
+    line = code.statement(error["line"]) if error["line"] else ""
+    if not re.match(r"(import|from) ", line) or rule not in ("outside_world", "answer_opened"):
+        return None
+    lab = "course_kernels.lab" in line
+    if rule == "answer_opened" and not lab:
+        return None
+    what = (
+        "The file imports the lab; check, hint and show belong outside of it."
+        if lab
+        else "The file imports a module that touches files or programs, which the check has closed."
+    )
+    return (
+        rule,
+        what,
+        at_line(error["line"], echo(line)),
+        "The check runs the file alone, with torch, triton, numpy and Python's own modules.",
+        "Move that line, and what uses it, to another cell of the notebook, or below "
+        '`if __name__ == "__main__":`, which the check does not run.',
+        "error",
     )
 
 

@@ -14,6 +14,7 @@ from IPython.display import display
 from course_kernels.lab import specs, stubs, zygote
 from course_kernels.lab.files import exercise_file, root, save_with_history
 from course_kernels.lab.picture import Prose
+from course_kernels.lab.translations import LAB
 
 _registered = set()
 
@@ -75,7 +76,13 @@ def _load(shell, name: str, text: str, path: str) -> str:
     try:
         exec(compile(text, path, "exec"), module.__dict__)
     except SyntaxError as error:
+        if (error.text or "").lstrip().startswith(("%", "!")):
+            return f"Line {error.lineno} is the notebook's, not Python's: put it into another cell."
         return f"Python cannot read it yet: {error.msg}, line {error.lineno} of the cell."
+    except NameError as error:
+        if error.name in LAB:
+            return f"{error.name}(…) belongs to the notebook: call it in a cell of its own, below this one."
+        return f"Importing it raised NameError: {error}"
     except Exception as error:
         return f"Importing it raised {type(error).__name__}: {error}"
     shell.push({key: value for key, value in vars(module).items() if not key.startswith("_")})

@@ -4,18 +4,24 @@ This is the only module that runs next to the learner's code. It compares nothin
 never in this process.
 """
 
+import __future__
+
+import ast
 import base64
 import mmap
 import os
+import re
 import sys
 import traceback
 import types
 from collections import Counter
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
 import torch
+from triton.runtime import jit
 
 from course_kernels.lab import compiling
 from course_kernels.lab import meter as metering
@@ -64,9 +70,13 @@ def decode(message: dict) -> np.ndarray:
     return flat.reshape(message["shape"]).copy()
 
 
-def load_entry(path: str, entry: str):
-    """Import the learner's file as a module of its own and return the object named `entry`."""
-    return named(load_module(path), entry)
+def load_entry(path: str, entry: str, compiling: bool = False):
+    """Import the learner's file as a module of its own and return the object named `entry`.
+
+    compiling: kernels compute nothing here, so a test that the file makes of them while it is imported has no
+    meaning; a statement that raises is left out.
+    """
+    return named(load_module(path, compiling), entry)
 
 
 def named(module, entry: str):
@@ -76,15 +86,42 @@ def named(module, entry: str):
     return getattr(module, entry)
 
 
-def load_module(path: str):
+def load_module(path: str, compiling: bool = False):
     """Import the learner's file as a module of its own."""
     module = types.ModuleType("exercise")
     module.__file__ = path
     sys.modules["exercise"] = module
     text = Path(path).read_bytes()  # Python reads the marks at a file's start, as it does in an import
     # Without Python's bytecode cache: the file may change within a second.
-    exec(compile(text, path, "exec"), module.__dict__)
+    whole = compile(text, path, "exec")
+    if not compiling:
+        exec(whole, module.__dict__)
+        return module
+    flags = [getattr(__future__, name).compiler_flag for name in __future__.all_feature_names]
+    flags = sum({flag for flag in flags if flag & whole.co_flags})
+    for statement in ast.parse(text).body:
+        with suppress(Exception):
+            exec(compile(ast.Module([statement], []), path, "exec", flags), module.__dict__)
     return module
+
+
+_written = jit._normalize_ty
+
+
+def any_alias() -> None:
+    """Let a kernel's parameters be declared by any name that triton.language has in the file.
+
+    Triton's interpreter reads the declarations as text, and knows "tl.constexpr" only.
+    """
+
+    def normalize(declared):
+        if isinstance(declared, str) and re.fullmatch(
+            r"""['"]?([\w.]+\.)?constexpr['"]?""", declared.strip()
+        ):
+            return "constexpr"
+        return _written(declared)
+
+    jit._normalize_ty = normalize
 
 
 def run_cases(
@@ -98,6 +135,7 @@ def run_cases(
     """
     close_doors(path)
     compiling.first_configuration()
+    any_alias()
     np.seterr(all="ignore")  # NaN and infinity are part of the cases
     try:
         function = load_entry(path, entry)

@@ -19,6 +19,7 @@ ALIASES = {
     "next_power_of_2": "constexpr", "size": "num_programs", "shape": "num_programs", "write": "store",
     "read": "load", "range_": "range", "pid": "program_id", "sqr": "sqrt", "fabs": "abs", "full_like": "full",
 }  # fmt: skip
+LAB = ("check", "hint", "solution", "progress", "show", "predict", "compare", "explain", "traffic", "ledger")
 REDUCTIONS = ("max", "min", "sum", "argmax", "argmin", "prod", "amax", "amin", "nansum", "nanmax")
 
 
@@ -238,6 +239,41 @@ def jit_missing(raised: Raised) -> Meaning | None:
     )
 
 
+def bare_name(raised: Raised) -> Meaning | None:
+    """load(…) after `from triton.language import load`: the interpreter finds tl's functions in tl only."""
+    if "`_semantic` argument" not in raised.text or not raised.in_kernel:
+        return None
+    imported = {
+        alias.asname or alias.name: alias.name
+        for node in raised.code.tree.body
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("triton.language")
+        for alias in node.names
+    }
+    for name in re.findall(r"(?<![\w.])(\w+)\(", raised.source):
+        if name in imported or "*" in imported.values():
+            real = imported.get(name, name)
+            return Meaning(
+                "tl_by_name",
+                f"`{name}` is called without tl in front; without a GPU, Triton finds its functions in tl "
+                "only.",
+                f"Write tl.{real}(…), below `import triton.language as tl`.",
+            )
+    return None
+
+
+def on_a_gpu_only(raised: Raised) -> Meaning | None:
+    """libdevice is a GPU's library; in the interpreter its functions return None."""
+    line = raised.code.first_with(r"\blibdevice\.\w+\(") if raised.in_kernel else None
+    if line is None or "NoneType" not in raised.text:
+        return None
+    return Meaning(
+        "libdevice",
+        "libdevice is NVIDIA's library of functions for a GPU; without a GPU Triton cannot run it.",
+        "Use tl's own function of that name, such as tl.exp or tl.log.",
+        line,
+    )
+
+
 def no_grid(raised: Raised) -> Meaning | None:
     """kernel(…) without a grid."""
     if not re.search(r"no attribute 'grid_(idx|dim)'|Cannot call @triton.jit'd outside of the", raised.text):
@@ -323,6 +359,13 @@ def unknown_name(raised: Raised) -> Meaning | None:
     )
     found = re.search(r"NameError\W+(?:name ')?(\w+)'? is not defined", raised.text)
     name = (unset[1] or unset[2]) if unset else found[1] if found else None
+    own = [a.arg for a in raised.function.args.args] if raised.function is not None else []
+    if unset and f"{name}_ptr" in own and re.match(rf"{name} = tl\.load\(\s*{name}\b", raised.source):
+        return Meaning(
+            "unset_variable",
+            f"`{name}` is what this line makes, so it cannot be loaded from: it has no value yet.",
+            f"The pointer is called `{name}_ptr`: {name} = tl.load({name}_ptr + …).",
+        )
     if name and raised.function is not None and raised.code.assigned(raised.function, name):
         return Meaning(
             "unset_variable" if unset or not raised.in_kernel else "compile",
@@ -346,6 +389,8 @@ def unknown_name(raised: Raised) -> Meaning | None:
 def undefined(name: str, raised: Raised) -> tuple[str, str]:
     """(what is wrong, what to do) for a name that nothing defines."""
     what = f"`{name}` is not defined here."
+    if name in LAB:
+        return what, f"{name}(…) belongs to the notebook: call it in a cell of its own, below this one."
     if name == "math" and re.search(r"\bmath\.inf\b", raised.source):
         return what, 'For infinity write float("inf"), or -float("inf"): it needs no import.'
     if name in LIBRARIES or name in ("triton", "tl"):
@@ -531,6 +576,8 @@ def other_library(alias: str, name: str) -> Meaning:
 EXPLAINERS = (
     reduction_axis,
     jit_missing,
+    bare_name,
+    on_a_gpu_only,
     no_grid,
     known_at_compile_time,
     loop_carried,

@@ -5,6 +5,16 @@ STORE = "tl.store(y_ptr + row * y_stride + column, x, mask=mask)"
 HEAD = "import torch\nimport triton\nimport triton.language as tl\n\n\n"
 
 WRONG = {
+    "x's stride in bytes": ("stride_in_bytes", [("x.stride(0)", "x.stride(0) * x.element_size()")]),
+    "both strides in bytes": (
+        "stride_in_bytes",
+        [("x.stride(0)", "x.stride(0) * x.element_size()"), ("y.stride(0)", "y.stride(0) * y.element_size()")],
+    ),
+    "the row stride times 4": ("stride_in_bytes", [("row * x_stride", "row * x_stride * 4")]),
+    "a tuple of one": ("wrong_return", [("return y", "return y,")]),
+    "rows and columns exchanged": ("row_out_of_bounds", [("rows, columns = x.shape", "columns, rows = x.shape")]),
+    "y always float32": ("wrong_dtype", [("torch.empty_like(x)", "torch.empty(rows, columns)")]),
+    "a colon missing": ("syntax_error", [("def copy_rows(x):", "def copy_rows(x)")]),
     "no mask at all": ("load_mask", [(", mask=mask", "")]),
     "store without a mask": ("store_mask", [(STORE, STORE.replace(", mask=mask", ""))]),
     "load without a mask": ("load_mask", [(LOAD, LOAD.replace(", mask=mask", ""))]),

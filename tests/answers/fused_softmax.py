@@ -10,6 +10,57 @@ LAUNCH = (
 )
 
 WRONG = {
+    "check called in the file": (
+        "exception",
+        [("    return y\n", "    return y\n\n\ncheck('fused_softmax')\n")],
+    ),
+    "a magic in the file": ("syntax_error", [("import torch\n", "%matplotlib inline\nimport torch\n")]),
+    "exp(x) divided by the safe sum": ("maximum_left_in", [("numerator / tl", "tl.exp(x) / tl")]),
+    "a list that holds y": ("wrong_return", [("return y", "return [y]")]),
+    "x loaded from x": ("unset_variable", [("tl.load(x_ptr + row", "tl.load(x + row")]),
+    "libdevice": (
+        "libdevice",
+        [
+            (
+                "import triton.language as tl",
+                "import triton.language as tl\nfrom triton.language.extra import libdevice",
+            ),
+            ("tl.exp(", "libdevice.exp("),
+        ],
+    ),
+    "tl's functions without tl": (
+        "tl_by_name",
+        [
+            (
+                "import triton.language as tl",
+                "import triton.language as tl\nfrom triton.language import load",
+            ),
+            ("tl.load(", "load("),
+        ],
+    ),
+    "check in the file": (
+        "answer_opened",
+        [("import torch\n", "import torch\nfrom course_kernels.lab import check\n")],
+    ),
+    "os.environ": (
+        "out_of_place",
+        [("import torch\n", "import os\nimport torch\nos.environ['TRITON_INTERPRET'] = '1'\n")],
+    ),
+    "an argument parser": (
+        "out_of_place",
+        [("import torch\n", "import argparse\nimport torch\nPARSER = argparse.ArgumentParser()\n")],
+    ),
+    "a program started by an import": ("outside_world",),
+    "an attribute of one's own set later": (
+        "out_of_place",
+        [
+            (
+                "import torch\n",
+                "import torch\nclass Options: pass\nOPTIONS = Options()\nOPTIONS.num_warps = 4\n",
+            )
+        ],
+    ),
+    "divided by the number of lanes": ("mean", [("/ tl.sum(numerator, axis=0)", "/ BLOCK")]),
     "padding with 0": ("padding_zero", [('other=-float("inf")', "other=0.0")]),
     "padding with -1e9": ("padding_finite", [('other=-float("inf")', "other=-1e9")]),
     "padding with -100": ("padding_finite", [('other=-float("inf")', "other=-100.0")]),

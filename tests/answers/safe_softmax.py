@@ -7,6 +7,11 @@ END = "return numerator / denominator"
 HEAD = "import torch\n\n\ndef safe_softmax(x):\n"
 
 WRONG = {
+    "the logarithm of the sum added to the maximum": (
+        ("lost_digits", "epsilon_added"),  # about one time in a hundred, all rows are off by the same
+        "import torch\n\n\ndef safe_softmax(x):\n    m = x.amax(-1, keepdim=True)\n"
+        "    lse = m + (x - m).exp().sum(-1, keepdim=True).log()\n    return (x - lse).exp()\n",
+    ),
     "no maximum": ("no_maximum", [(EXP, "numerator = torch.exp(x)")]),
     "maximum of abs": ("maximum_of_abs", [(MAX, "maximum = x.abs().amax(dim=1, keepdim=True)")]),
     "minimum": ("minimum", [("x.amax", "x.amin")]),

@@ -161,6 +161,10 @@ def split_softmax(x):
 )
 
 WRONG = {
+    "the axes of the grid exchanged in the kernels": (
+        "grid_axes_exchanged",
+        [("row = tl.program_id(0)\n    chunk = tl.program_id(1)", "row = tl.program_id(1)\n    chunk = tl.program_id(0)")],
+    ),
     "one program a row": ("one_program_a_row", tiled.LANES.replace("tiled_softmax", "split_softmax")),
     "one program a row in the second launch": ("one_program_a_row", ONE_FINISHER),
     "chunks merged without rescaling": ("tile_sums_added", [(D, "d = tl.sum(chunk_d, axis=0)")]),

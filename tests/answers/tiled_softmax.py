@@ -144,6 +144,11 @@ KEEP_M = "        m = new_m\n"
 EARLY = KEEP_M + "        tl.store(y_ptr + column, %s, mask=column < columns)\n"
 
 WRONG = {
+    "the maximum made 0 between the walks": (
+        "maximum_left_in",
+        [("    for start in range(0, columns, TILE):\n        column = start + lane\n        mask",
+          "    m = 0.0\n    for start in range(0, columns, TILE):\n        column = start + lane\n        mask")],
+    ),
     "never rescaled": ("never_rescaled", [("d * tl.exp(m - anchor)", "d")]),
     "rescaled backwards": ("rescaled_backwards", [("d * tl.exp(m - anchor)", "d * tl.exp(tl.where(m == -float('inf'), 0.0, anchor - m))")]),
     "the tile's sum rescaled too": ("rescaled_twice", [(D, "d = (d + tl.sum(tl.exp(x - anchor), axis=0)) * tl.exp(tl.where(m == -float('inf'), 0.0, m - anchor))")]),

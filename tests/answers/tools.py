@@ -4,10 +4,16 @@ import importlib
 from pathlib import Path
 
 from course_kernels.lab import stubs
+from tests.answers import styles
 
 
 def answers(name):
     return importlib.import_module(f"tests.answers.{name}")
+
+
+def right(name):
+    """{title: text} of an exercise's kept right answers."""
+    return answers(name).RIGHT | styles.RIGHT.get(name, {})
 
 
 def wrong_text(name, title):
@@ -24,7 +30,7 @@ def wrong_text(name, title):
 
 def write(folder, name, kind, title):
     """The answer as a file in the folder; its path."""
-    text = wrong_text(name, title) if kind == "wrong" else answers(name).RIGHT[title]
+    text = wrong_text(name, title) if kind == "wrong" else right(name)[title]
     path = Path(folder) / f"{kind}-{''.join(c if c.isalnum() else '_' for c in title)}.py"
     path.write_text(text)
     return str(path)
@@ -32,7 +38,7 @@ def write(folder, name, kind, title):
 
 def titles(name, kind):
     """The titles of an exercise's kept answers of a kind: "wrong" or "right"."""
-    return list(getattr(answers(name), kind.upper()))
+    return list(answers(name).WRONG if kind == "wrong" else right(name))
 
 
 def expected(name, title):

@@ -69,7 +69,25 @@ def beyond_the_rows(session, case, result, fault, name, at) -> Finding | None:
         )
     if programs[0] != rows:
         return None
+    if fault["row"] == fault["program"][1] != fault["program"][0]:
+        return Finding(
+            "grid_axes_exchanged",
+            f"The kernel takes its row from axis 1 of the grid, which has {count(programs[1], 'program')}; "
+            "there is one program for each row along axis 0.",
+            at,
+            f"The grid was {grid(result.launches[0])}, and x has {count(rows, 'row')}.",
+            "Take the row from tl.program_id(0).",
+        )
     text = source(session)
+    size = case.x.itemsize
+    if fault["row"] == size * fault["program"][0] and re.search(rf"element_size|itemsize|\* *{size}\b", text):
+        return Finding(
+            "stride_in_bytes",
+            f"A row is looked for {size} times too far along: the stride is counted in bytes.",
+            at,
+            f"An element of x has {size} bytes. A pointer in Triton knows its dtype, and counts elements.",
+            "Start the row at x_ptr + row * x.stride(0), which is in elements already.",
+        )
     moved = re.search(r"^\s+(\w+)\s*\+=\s*[A-Z]\w*\s*(#.*)?$", text, re.MULTILINE)
     again = re.search(r"\bx_ptr\s*\+\s*row\s*\*", text) and re.search(r"\bx_ptr\s*\+=\s*row\s*\*", text)
     if again:

@@ -184,6 +184,13 @@ class KernelExercise(Exercise):
                 at,
                 next=f"End it with `return {names}`.",
             )
+        if result.tuple and len(self.outputs) == 1:
+            raise Finding(
+                "wrong_return",
+                f"The function returns a tuple, or a list, that holds {names}; {names} itself is asked for.",
+                at,
+                next=f"End it with `return {names}`, without a comma or brackets.",
+            )
         for index, (name, output) in enumerate(zip(self.outputs, result.outputs, strict=True)):
             shape, dtype = list(self.shape_of(index, case.x)), self.dtype_of(index, case.x)
             if output["shape"] != shape:

@@ -265,7 +265,7 @@ class SafeSoftmax(Exercise):
                     "On every input, the result is number for number what that gives.",
                     advice,
                 )
-        for found in (swallowed, epsilon, clamped, imprecise, floored):
+        for found in (swallowed, epsilon, clamped, far_from_zero, imprecise, floored):
             if finding := found(self, case, result):
                 finding.case = shown
                 return finding
@@ -501,7 +501,9 @@ def epsilon(exercise, case, result):
             np.abs(y * (numerator.sum(axis=1, keepdims=True) + constant) - numerator)
             <= 1e-5 * numerator + 1e-30
         )
-    if not np.isfinite(constant) or not 0 < constant < 1 or not fits.all():
+    # The same constant in every row; what is rounded differs from row to row.
+    same = bool(np.abs(added - constant).max() <= 0.05 * constant + 5e-7)
+    if not np.isfinite(constant) or not 0 < constant < 1 or not fits.all() or not same:
         return None
     return Finding(
         "epsilon_added",
@@ -523,6 +525,26 @@ def floored(exercise, case, result):
         "exponential is 0.",
         why="Likely a bound under the maximum, such as clamp(min=−1e30): float32 goes down to −3.4e38.",
         next="Take the maximum as it is.",
+    )
+
+
+def far_from_zero(exercise, case, result):
+    """Something rounded at the size of x, where x is large; right where it is small."""
+    far = float(np.abs(case.x).max()) if np.isfinite(case.x).all() else 0.0
+    if case.x.dtype != np.float32 or far < 50:
+        return None
+    wanted, got = softmax64(case.x), result.values(0).astype(np.float64)
+    with np.errstate(all="ignore"):
+        off = np.nanmax(np.abs(got - wanted) / (wanted + 1e-6))
+    if np.isnan(got).any() or off > 4 * float(np.finfo(np.float32).eps) * far:
+        return None
+    return Finding(
+        "lost_digits",
+        f"Digits are lost in rows far from 0: the result is off by up to {off:.1g} of its size.",
+        why=f"Near {far:.0f} the numbers of float32 are {np.spacing(np.float32(far)):.1g} apart, and "
+        "what is added to x, or to its maximum, is rounded to such steps: likely the maximum plus the "
+        "logarithm of the sum.",
+        next="Subtract the maximum from x first, and nothing else with it.",
     )
 
 

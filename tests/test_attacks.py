@@ -518,6 +518,35 @@ class Module(nn.Module):
         return F.relu(x) + x.sum(dim=-1, keepdim=True)
 
 
+@dataclass
+class Launch:
+    block: int
+    BLOCK = 64
+
+    @classmethod
+    def default(cls):
+        return cls(Launch.BLOCK)
+
+    @property
+    def warps(self) -> int:
+        self.asked = True
+        return max(self.block // 32, 1)
+
+    def twice(self) -> "Launch":
+        return Launch(2 * self.block)
+
+
+class Wide(Launch):
+    def twice(self):
+        return Wide(4 * self.block)
+
+
+def describe(launch: Launch, others: list[Launch] = ()):
+    if isinstance(launch, (Wide, Launch)) and type(launch) is not Wide:
+        return Launch.default().twice()
+    return f"{launch.__class__.__name__} {type(launch).__name__} {Launch.__name__}"
+
+
 @triton.autotune(configs=[triton.Config({"BLOCK": 64}, num_warps=4)], key=["columns"])
 @triton.jit
 def kernel(x_ptr, columns, BLOCK: tl.constexpr):
@@ -560,6 +589,26 @@ def test_what_people_write_is_in_place():
         "import triton\nk = triton.knobs",
         "x.__class__ = y",
         "def f(self): self.__class__ = y",
+        "def f(self): self.run = y",
+        "def f(self): return self._inner",
+        *(
+            "class A:\n    def f(self): self.run = y\n" + line
+            for line in (
+                "A.f(k)",
+                "class B:\n    def __init__(self): self.run = y\nB.__init__(k)",
+                "b = A",
+                "class B(A): pass\nB.f(k)",
+                "type(A()).f(k)",
+                "t = type(A())",
+                "A().__class__.f(k)",
+                "list(map(A.f, [k]))",
+            )
+        ),
+        "class A:\n    def f(self, k):\n        self = k\n        self.run = y",
+        "class A:\n    def f(self, k):\n        for self in k: self.run = y",
+        "class A:\n    def f(self, k):\n        def g(self): self.run = y\n        g(k)",
+        "class A:\n    @staticmethod\n    def f(self): self.run = y",
+        "class A:\n    @h\n    def f(self): self.run = y",
         "from torch import os",
         "import torch; torch.os",
         "import torch; torch.utils._python_dispatch",

@@ -55,6 +55,8 @@ ATTRIBUTES = {
     "format_map", "from_buffer", "from_file", "gi_code", "gi_frame", "gi_yieldfrom", "handle", "map_", "set_",
     "share_memory_", "storage", "tb_frame", "tb_next", "tofile", "typed_storage", "untyped_storage",
 }  # fmt: skip
+LABELLED = {"__name__", "__doc__"}  # that may be asked of a class, whatever it is
+PROPERTIES = {"property", "cached_property", "setter", "getter", "deleter"}
 DUNDERS = {"__class__", "__doc__", "__file__", "__init__", "__name__", "__version__"}  # that may be read
 LABELS = {"__all__", "__author__", "__date__", "__license__", "__slots__", "__version__"}  # that may be given
 NAMEDTUPLE = {"_asdict", "_fields", "_make", "_replace"}  # documented, in spite of the underscore
@@ -82,6 +84,9 @@ class _Reader(ast.NodeVisitor):
         self.modules: dict[str, str] = {}  # by the name that the file knows it by
         self.found: list[tuple[int, str]] = []
         self.wraps: set[str] = set()  # what functools.wraps is called in the file
+        self.own: set[int] = set()  # ids of nodes: `self.name`, where self is the method's own object
+        self.classes: set[str] = set()  # that have such methods; and the ids of nodes that may name them
+        self.called: set[int] = set()
 
     def note(self, node, what: str) -> None:
         self.found.append((getattr(node, "lineno", 1), what))
@@ -100,9 +105,40 @@ class _Reader(ast.NodeVisitor):
                     elif f"{inner.module}.{alias.name}" == "functools.wraps":
                         self.wraps.add(alias.asname or alias.name)
         self.modules |= self.renamed(node)
+        self.find_methods(node)
         for statement in node.body:
             if not _never_runs(statement):
                 self.visit(statement)
+
+    def find_methods(self, tree) -> None:
+        """What a method does to `self` it does to an object of the file's own: unless the method is called
+        through its class, on something else. So such a class may be called, inherited from, named where a
+        type is asked for, and asked for what is no such method."""
+        bodies = [node.body for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+        functions = [m for body in bodies for m in body if isinstance(m, ast.FunctionDef)]
+        names = {m.name for m in functions if _takes_self(m)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                methods = [m for m in node.body if isinstance(m, ast.FunctionDef) and _takes_self(m)]
+                uses = [n for m in methods for n in ast.walk(m) if _of_self(n)]
+                self.own |= {id(n) for n in uses}
+                if uses or any(isinstance(b, ast.Name) and b.id in self.classes for b in node.bases):
+                    self.classes.add(node.name)
+                self.called |= {id(b) for b in node.bases}
+            elif isinstance(node, ast.Call):
+                self.called.add(id(node.func))
+                if isinstance(node.func, ast.Name) and node.func.id == "isinstance":
+                    self.called |= {id(n) for n in ast.walk(node)}
+            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name | ast.Call):
+                if node.attr in LABELLED or (isinstance(node.value, ast.Name) and node.attr not in names):
+                    self.called.add(id(node.value))
+            elif isinstance(node, ast.Attribute) and node.attr in LABELLED:
+                self.called.add(id(node.value))  # self.__class__.__name__
+            elif isinstance(node, ast.Compare):
+                self.called |= {id(n) for n in (node.left, *node.comparators)}
+            for annotation in (getattr(node, "annotation", None), getattr(node, "returns", None)):
+                if annotation is not None:
+                    self.called |= {id(n) for n in ast.walk(annotation)}
 
     def renamed(self, tree) -> dict[str, str]:
         """Modules that `tl = triton.language` gives a name, where nothing else gives it another."""
@@ -185,6 +221,10 @@ class _Reader(ast.NodeVisitor):
             self.note(node, node.id)
         elif node.id in self.modules and isinstance(node.ctx, ast.Load):
             self.note(node, f"{node.id} as a value")  # under another name it could not be followed
+        elif node.id == "type" and id(node) not in self.called:
+            self.note(node, "type as a value")
+        elif node.id in self.classes and isinstance(node.ctx, ast.Load) and id(node) not in self.called:
+            self.note(node, f"the class {node.id} as a value")
         self.generic_visit(node)
 
     def visit_Attribute(self, node):
@@ -196,9 +236,11 @@ class _Reader(ast.NodeVisitor):
             if writes or not self.leads_to_something_fine(self.modules[root], names):
                 self.note(node, shown)
             return
-        own = root == "self" and len(names) == 1
+        own = id(node) in self.own
         if (writes and (not own or node.attr.startswith("__"))) or _inner(node.attr, own):
             self.note(node, f".{node.attr}" + (" = …" if writes and not _inner(node.attr, own) else ""))
+        if node.attr == "__class__" and not writes and id(node) not in self.called:
+            self.note(node, ".__class__ as a value")
         if node.attr == "format" and not _plain_format(node.value):
             self.note(node, ".format")
         self.generic_visit(node)
@@ -209,6 +251,11 @@ class _Reader(ast.NodeVisitor):
         if not names:
             return False  # a module as a value
         return _fine(module, names[0]) and not any(_inner(name) for name in names[1:])
+
+    def visit_Call(self, node):
+        if isinstance(node.func, ast.Name) and node.func.id == "type" and id(node) not in self.called:
+            self.note(node, "type(…) as a value")
+        self.generic_visit(node)
 
     def visit_MatchClass(self, node):
         if node.patterns or node.kwd_attrs:  # they look attributes up, by names in strings
@@ -223,6 +270,25 @@ def _never_runs(statement) -> bool:
         and not statement.orelse
         and ast.unparse(statement.test) in ("__name__ == '__main__'", "'__main__' == __name__")
     )
+
+
+def _takes_self(method: ast.FunctionDef) -> bool:
+    """True for a method whose `self` is its object, and stays so: no other decorator than a property's, and
+    nothing else by that name inside."""
+    args = method.args.posonlyargs + method.args.args
+    plain = all(ast.unparse(d).split(".")[-1] in PROPERTIES for d in method.decorator_list)
+    if not (args and args[0].arg == "self" and plain):
+        return False
+    others = [n for n in ast.walk(method) if n is not args[0]]
+    names = [n for n in others if isinstance(n, ast.Name) and n.id == "self"]
+    given = not all(isinstance(n.ctx, ast.Load) for n in names)
+    return not given and not any(
+        "self" in (getattr(n, field, None) for field in ("arg", "name", "rest", "asname")) for n in others
+    )
+
+
+def _of_self(node) -> bool:
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
 
 
 def _inner(name: str, own: bool = False) -> bool:

@@ -50,7 +50,6 @@ WRONG = {
         "out_of_place",
         [("import torch\n", "import argparse\nimport torch\nPARSER = argparse.ArgumentParser()\n")],
     ),
-    "a program started by an import": ("outside_world",),
     "an attribute of one's own set later": (
         "out_of_place",
         [

@@ -239,7 +239,9 @@ class SafeSoftmax(Exercise):
         return result.outputs[0]["tensor"] and result.outputs[0]["shape"] == list(case.x.shape)
 
     def matches(self, cases: list[Case], results: list[Result], guess) -> bool:
-        """True if a guess at the mistake predicts the output of every float32 case, where it has no mask."""
+        """True if a guess at the mistake predicts the output of every float32 case, where it has no mask; and
+        is wrong itself somewhere."""
+        evidence = False
         for case, result in zip(cases, results, strict=False):
             if case.x.dtype != np.float32 or result.error or not self.whole(result, case):
                 continue
@@ -254,7 +256,10 @@ class SafeSoftmax(Exercise):
                 near |= open_question
                 if not (near | (got == predicted) | (np.isnan(got) & np.isnan(predicted))).all():
                     return False
-        return True
+                right = softmax64(case.x)
+                off = ~(np.abs(predicted - right) <= tolerance(case, right)) & ~np.isnan(right)
+                evidence |= (off & ~open_question).any()
+        return evidence
 
     def diagnose(self, session, case, result, cases, results) -> Finding:
         shown = self.show(*self.smallest(session, case, result))
@@ -386,10 +391,12 @@ def mistakes():
         return guess
 
     def by_mean(x):
-        # A mean is rounded, each library in its own way: in a row of large scores too much hangs on it.
-        large = np.abs(x).max(axis=1, keepdims=True) > 1000
+        # A mean is rounded, each library in its own way. In a row of huge scores all hangs on that; in one of
+        # large scores, all but what overflows or vanishes.
+        largest = np.abs(x).max(axis=1, keepdims=True)
         guess = steps(lambda x: x.mean(axis=1, keepdims=True))(x)
-        return np.ma.array(guess, mask=np.broadcast_to(large, x.shape))
+        open_question = (largest > 1e6) | (largest > 1e3) & np.isfinite(guess) & (guess != 0)
+        return np.ma.array(guess, mask=open_question)
 
     def square(guess):
         # Sizes must match for it not to raise: a square matrix, a single row or column.

@@ -1,7 +1,7 @@
 """Every kept answer gets its verdict: wrong ones are refused by the name of their mistake, right ones pass.
 
 Each run draws fresh random inputs. ANSWER_SEEDS=50 judges every answer on fifty seeds; fused_softmax, the
-course's first real kernel, always gets twenty.
+course's first real kernel, always gets ten.
 """
 
 import os
@@ -10,7 +10,7 @@ import secrets
 import pytest
 
 from course_kernels.lab import checking, specs, zygote
-from tests.answers import tools
+from tests.answers import styles, tools
 
 SEEDS = int(os.environ.get("ANSWER_SEEDS", "1"))
 WRONG = [(name, title) for name in specs.names() for title in tools.titles(name, "wrong")]
@@ -59,6 +59,11 @@ def test_a_wrong_answer_is_refused_by_name(name, title, tmp_path):
 @pytest.mark.parametrize(("name", "title"), RIGHT, ids=label)
 def test_a_right_answer_passes(name, title, tmp_path):
     path = tools.write(tmp_path, name, "right", title)
+    if title in styles.RIGHT.get(name, {}) and SEEDS == 1:
+        # The solution's kernel in other clothes: compiling it again would take half a second of each.
+        (report,) = judged(name, path, 1).values()
+        assert report["status"] == "pass", report["parts"]
+        return
     for seed in seeds(SEEDS):
         verdict = checking.judge(name, path, seed)
         assert verdict.status == "pass", f"seed {seed}: {verdict.message}"
@@ -88,8 +93,8 @@ def test_the_stub_is_not_done_yet(name, tmp_path):
     assert (begun.status, begun.mistake) == ("todo", None), begun.message
 
 
-# A dozen of each kind of mistake, and every right answer, on twenty seeds.
-TWENTY = [
+# A dozen of each kind of mistake, and every right answer, on ten seeds.
+TEN = [
     "padding with 0",
     "padding with -1e9",
     "padding with nothing",
@@ -106,15 +111,15 @@ TWENTY = [
 ]
 
 
-@pytest.mark.parametrize("title", TWENTY)
-def test_fused_softmax_wrong_on_twenty_seeds(title, tmp_path):
-    reports = judged("fused_softmax", tools.write(tmp_path, "fused_softmax", "wrong", title), 20)
+@pytest.mark.parametrize("title", TEN)
+def test_fused_softmax_wrong_on_ten_seeds(title, tmp_path):
+    reports = judged("fused_softmax", tools.write(tmp_path, "fused_softmax", "wrong", title), 10)
     assert {r["mistake"] for r in reports.values()} == {tools.expected("fused_softmax", title)}
 
 
 @pytest.mark.parametrize("title", tools.answers("fused_softmax").RIGHT)
-def test_fused_softmax_right_on_twenty_seeds(title, tmp_path):
-    reports = judged("fused_softmax", tools.write(tmp_path, "fused_softmax", "right", title), 20)
+def test_fused_softmax_right_on_ten_seeds(title, tmp_path):
+    reports = judged("fused_softmax", tools.write(tmp_path, "fused_softmax", "right", title), 10)
     assert {r["status"] for r in reports.values()} == {"pass"}, reports
 
 

@@ -8,6 +8,7 @@ import os
 import secrets
 
 import pytest
+import triton
 
 from course_kernels.lab import checking, specs, zygote
 from tests.answers import styles, tools
@@ -58,6 +59,8 @@ def test_a_wrong_answer_is_refused_by_name(name, title, tmp_path):
 @pytest.mark.versions
 @pytest.mark.parametrize(("name", "title"), RIGHT, ids=label)
 def test_a_right_answer_passes(name, title, tmp_path):
+    if title == "block pointers" and tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 9):
+        pytest.skip("Triton took this away in 3.9")
     path = tools.write(tmp_path, name, "right", title)
     if title in styles.RIGHT.get(name, {}) and SEEDS == 1:
         # The solution's kernel in other clothes: compiling it again would take half a second of each.

@@ -184,7 +184,8 @@ def reduction_axis(raised: Raised) -> Meaning | None:
     call = re.search(r"\b(?P<f>max|min|sum|argmax|argmin|reduce|associative_scan|cumsum)\(", raised.source)
     name = f"tl.{call['f']}" if call else "The reduction"
     two = call and re.search(
-        r"'(float|int|constexpr)' object has no attribute '(type|shape)'|`_semantic` argument", raised.text
+        r"'(float|int|constexpr)' object has no attribute '(type|shape|dtype)'|`_semantic` argument",
+        raised.text,
     )
     if not found and not (two and raised.in_kernel and re.search(r"\btl\.(max|min|sum)\(", raised.source)):
         return None

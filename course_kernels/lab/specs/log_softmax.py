@@ -84,7 +84,12 @@ class LogSoftmax(SoftmaxExercise):
         odd = int(rng.choice([67, 83, 97, 113]))
         peaked = normal(2, odd)
         peaked[:, int(rng.integers(odd))] = 30
+        # Sums of about 1.05: their logarithm shows every digit that a float16 sum has lost.
+        top = normal(6, odd, 0.3) - 2.5
+        top[:, int(rng.integers(odd))] = 5
         return [
+            Case("half_top", "float16, rows with one value above the rest, where the result is near 0",
+                 top.astype(np.float16)),
             Case("1e7", "rows near −1e7, where float32 has whole numbers only",
                  (np.rint(normal(2, odd, 3.0)) - 1e7).astype(np.float32)),
             Case("peaked", "rows with one value far above the rest, where the result is near 0", peaked),

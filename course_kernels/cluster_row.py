@@ -23,7 +23,7 @@ import triton.language as tl
 from triton import knobs
 
 from . import split_row
-from .inputs import rows_and_columns
+from .inputs import rows_and_columns, since_hopper
 from .online import merge
 
 MAX_SLICE = 8_448  # 132 values for each of 64 threads: more do not fit in registers
@@ -140,9 +140,7 @@ def softmax(x, log=False):
 
 def has_clusters(x):
     """Whether programs can be launched in clusters where x is. In the interpreter one stands for all."""
-    if not x.is_cuda:
-        return knobs.runtime.interpret
-    return torch.cuda.get_device_capability(x.device)[0] >= 9
+    return knobs.runtime.interpret or since_hopper(x)
 
 
 def pieces(columns):

@@ -28,7 +28,7 @@ import torch
 import triton
 
 from . import backward, cluster_row, fused_row, multi_row, packed_row, resident_row, split_row
-from .inputs import check_dtype, check_place
+from .inputs import check_dtype, check_place, since_hopper
 
 SHORT = 1_024
 FEW = 3 * 2**22  # elements, half as many again as a large GPU has registers: fewer do not fill a wait
@@ -142,7 +142,7 @@ def _run(x, dim, log):
     if x.numel() == 0:
         return _empty_like(x, dim)
     matrix = _matrix(x, dim)
-    can = resident_row.can_wait(x), x.is_cuda and cluster_row.has_clusters(x)
+    can = resident_row.can_wait(x), since_hopper(x)
     function = choose(*matrix.shape, x.element_size(), log, *can)
     return _like(function(matrix, log=True) if log else function(matrix), x, dim)
 

@@ -1,5 +1,7 @@
 """What every kernel here asks of its input, said once, so that each kernel file holds only its own idea."""
 
+import functools
+
 import torch
 from triton import knobs
 
@@ -48,3 +50,13 @@ def rows_and_columns(x, most_columns=None, dtypes=DTYPES):
         )
     check_place(x)
     return rows, columns
+
+
+def since_hopper(x):
+    """Whether x is on a GPU with what came with Hopper (2022): clusters, and launches that begin early."""
+    return x.is_cuda and _generation(x.device) >= 9
+
+
+@functools.cache  # it is asked at each call, and never changes
+def _generation(device):
+    return torch.cuda.get_device_capability(device)[0]

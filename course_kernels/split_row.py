@@ -16,7 +16,7 @@ import torch
 import triton
 import triton.language as tl
 
-from .inputs import rows_and_columns
+from .inputs import rows_and_columns, since_hopper
 from .online import merge
 
 SMALLEST_CHUNK, LARGEST_CHUNK = 2_048, 8_192  # elements
@@ -90,7 +90,7 @@ def softmax(x, log=False):
     chunks = triton.cdiv(columns, chunk)
     wide = torch.float64 if x.dtype == torch.float64 else torch.float32
     m, d = torch.empty((2, rows, chunks), dtype=wide, device=x.device)
-    early = x.is_cuda and torch.cuda.get_device_capability(x.device)[0] >= 9
+    early = since_hopper(x)
     options = dict(CHUNK=chunk, EARLY=early, num_warps=min(max(chunk // 512, 1), 8))
     with torch.cuda.device_of(x):
         chunk_kernel[(rows * chunks,)](m, d, x, x.stride(0), columns, chunks, **options)

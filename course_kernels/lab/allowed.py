@@ -114,13 +114,15 @@ class _Reader(ast.NodeVisitor):
         """What a method does to `self` it does to an object of the file's own: unless the method is called
         through its class, on something else. So such a class may be called, inherited from, named where a
         type is asked for, and asked for what is no such method."""
-        bodies = [node.body for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-        functions = [m for body in bodies for m in body if isinstance(m, ast.FunctionDef)]
-        names = {m.name for m in functions if _takes_self(m)}
+        methods = {
+            node: [m for m in node.body if isinstance(m, ast.FunctionDef) and _takes_self(m)]
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ClassDef)
+        }
+        names = {m.name for found in methods.values() for m in found}
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
-                methods = [m for m in node.body if isinstance(m, ast.FunctionDef) and _takes_self(m)]
-                uses = [n for m in methods for n in ast.walk(m) if _of_self(n)]
+                uses = [n for m in methods[node] for n in ast.walk(m) if _of_self(n)]
                 self.own |= {id(n) for n in uses}
                 if uses or any(isinstance(b, ast.Name) and b.id in self.classes for b in node.bases):
                     self.classes.add(node.name)

@@ -49,9 +49,7 @@ def restrict(closed: set[str], readable: list[str], writable: list[str], program
     try:
         for path in (*_all_but(closed), *_libraries(closed), *readable):
             _allow(rules, path, READ_FILE)
-        for path in writable:
-            _allow(rules, path, READ_FILE | change)
-        for path in (os.devnull,):
+        for path in (*writable, os.devnull):
             _allow(rules, path, READ_FILE | change)
         _call_prctl(NO_NEW_PRIVS)
         return _call(RESTRICT_SELF, rules, 0) == 0

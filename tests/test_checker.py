@@ -4,11 +4,15 @@ import json
 import subprocess
 import sys
 import time
+from itertools import pairwise
 
+import numpy as np
 import pytest
+import torch
 
-from course_kernels.lab import checking, learner, specs, stubs, zygote
+from course_kernels.lab import checking, learner, sandbox, specs, stubs, zygote
 from course_kernels.lab.files import solution_file
+from course_kernels.lab.meter import AllocationOnly, Meter
 from stored import ROOT
 from tests.answers import tools
 
@@ -39,6 +43,7 @@ def body(line):
         ("print('x' * (100 << 20)); raise ValueError('after 100 MB')", "exception"),
         ("import sys; sys.stdout.close(); sys.stderr.close(); raise ValueError('closed')", "exception"),
         ("def f(): f()\n    f()", "exception"),
+        ("torch.empty_like(x, device='meta')", "exception"),
         (
             "import threading; threading.Thread(target=lambda: __import__('time').sleep(99)).start(); 1 / 0",
             "exception",
@@ -183,6 +188,33 @@ def test_list_and_doctor_from_the_shell():
     doctor = shell("doctor", "--json")
     assert doctor.returncode == 0, doctor.stdout
     assert all(finding["ok"] for finding in json.loads(doctor.stdout))
+
+
+def test_a_pipe_that_closes_early_is_no_error():
+    command = [sys.executable, "-m", "course_kernels.lab", "traffic", "eager", "--rows", "2", "--cols", "8"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes, cwd=ROOT) as child:
+        child.stdout.close()
+        said = child.stderr.read()
+    assert (said, child.returncode) == ("", 141)
+
+
+@pytest.mark.versions
+def test_nothing_lies_near_a_tensor():
+    """A row before the first or after the last is outside all of the learner's tensors, always."""
+    meter = Meter()
+    x = sandbox.place(np.ones((4, 100), np.float32), gap=5)
+    with meter, AllocationOnly(meter):
+        meter.give("x", x)
+        for dtype in (torch.float32, torch.float16, torch.int8, torch.float64):
+            torch.empty_like(x, dtype=dtype), torch.zeros(4, dtype=dtype), x.new_empty_strided((2, 3), (7, 2))
+    ends = sorted((r.base, r.base + r.span * r.itemsize) for r in meter.regions)
+    assert len(ends) == 13
+    for (start, end), (following, _) in pairwise(ends):
+        assert following - end >= 2 * (end - start)
+    assert all(region.base % 64 == 0 for region in meter.regions)  # as PyTorch's own
+    zeros = [r for r in meter.regions if r.initialised and not r.given]
+    assert len(zeros) == 4 and not any(region.values(region.tensor).any() for region in zeros)
 
 
 @pytest.fixture

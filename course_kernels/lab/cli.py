@@ -1,17 +1,29 @@
 """`python -m course_kernels.lab …`: the checker and the measurements from a shell.
 
-Exit status: 0 passed, 1 not passed, 2 misused.
+Exit status: 0 passed, 1 not passed, 2 misused; 141 if nobody read to the end, as in `… | head -1`.
 """
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
 
 MISUSED = 2
+NOBODY_READS = 141  # what a shell reports of a program that the end of a pipe stopped
 
 
 def main(arguments: list[str] | None = None) -> int:
+    try:
+        status = _main(arguments)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # `… | head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left goes there, at exit
+        return NOBODY_READS
+
+
+def _main(arguments: list[str] | None) -> int:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # a terminal that cannot show −∞ gets a question mark
     parser = _parser()

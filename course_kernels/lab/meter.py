@@ -25,6 +25,7 @@ from course_kernels.lab.counting import ALLOCATIONS, FILLED
 
 FILLS = {"zero_", "fill_"}
 PROGRAMS = 1 << 40  # more than a launch can have
+MOST_ROOM = 1 << 20  # elements left free on either side of a tensor
 MAX_FAULTS = 20  # out-of-bounds accesses kept; one is enough to explain, a few show the pattern
 
 
@@ -90,6 +91,27 @@ class Region:
     def times_stored(self, tensor: torch.Tensor) -> np.ndarray:
         """How often each element of a view into this region was stored."""
         return _strided(self.stores, tensor, self)
+
+
+def apart(like: torch.Tensor) -> torch.Tensor:
+    """A tensor like it, all NaN where it can be, in memory with nothing near it.
+
+    A row that is not there, before the first or after the last, then lies in no other tensor by chance.
+    """
+    if not like.numel():
+        return like
+    span = _span(like)
+    room = 64 * (64 + min(2 * span, MOST_ROOM) // 64)  # a multiple of 64 keeps the alignment
+    memory = torch.empty(room + span + room, dtype=like.dtype)
+    if memory.is_floating_point():
+        memory.fill_(math.nan)
+    return memory.as_strided(like.shape, like.stride(), room)
+
+
+def _span(tensor: torch.Tensor) -> int:
+    """The elements from a tensor's first to its last, with those between that are not its own."""
+    reach = sum((n - 1) * stride for n, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return 1 + reach if tensor.numel() else 0
 
 
 def _strided(flat: np.ndarray, tensor: torch.Tensor, region: Region) -> np.ndarray:
@@ -201,8 +223,7 @@ class Meter:
         region.memory[:] = region.host
 
     def _add(self, name: str, tensor: torch.Tensor, given: bool) -> Region:
-        reach = sum((n - 1) * stride for n, stride in zip(tensor.shape, tensor.stride(), strict=True))
-        span = 1 + reach if tensor.numel() else 0
+        span = _span(tensor)
         memory = _bytes(tensor, span)
         elements = np.zeros(span, dtype=bool)
         region = Region(
@@ -471,8 +492,16 @@ class AllocationOnly(TorchDispatchMode):
         name = operation._schema.name.removeprefix("aten::")
         if name in ALLOCATIONS | FILLED:
             made = operation(*args, **kwargs)
-            self.meter.allocated(made, initialised=name in FILLED)
-            return made
+            if made.device.type != "cpu":
+                raise RuntimeError(
+                    f"A tensor was made on {made.device}, and the check gives x on the CPU. Make it "
+                    "where x is: device=x.device."
+                )
+            room = apart(made)
+            if name in FILLED:
+                room.copy_(made)
+            self.meter.allocated(room, initialised=name in FILLED)
+            return room
         if (
             name in FILLS
             and self.meter.region_of(args[0]) is not None

@@ -157,14 +157,10 @@ def progress(case: Case) -> None:
 
 
 def place(x: np.ndarray, gap: int) -> torch.Tensor:
-    """The array as a tensor whose rows are columns + gap elements apart."""
-    if x.ndim != 2 or not gap:
-        return torch.from_numpy(x.copy())
-    rows, columns = x.shape
-    storage = torch.full((rows * (columns + gap),), float("nan"), dtype=torch.from_numpy(x).dtype)
-    view = storage.as_strided((rows, columns), (columns + gap, 1))
-    view.copy_(torch.from_numpy(x))
-    return view
+    """The array as a tensor whose rows are columns + gap elements apart, with no other tensor near it."""
+    values = torch.from_numpy(x)
+    strides = values.stride() if x.ndim != 2 or not gap else (x.shape[1] + gap, 1)
+    return metering.apart(values.new_empty_strided(x.shape, strides)).copy_(values)
 
 
 def _run_case(path: str, function, case: Case, tweaks, adapt) -> dict:

@@ -313,6 +313,21 @@ def test_a_wide_spread_and_a_long_name_stay_inside_the_picture():
         assert all(0 <= float(line.get(end)) <= float(drawn.get("height")) - 40 for end in ("y1", "y2"))
 
 
+def test_rows_out_of_alignment_are_points_beside_the_line():
+    from course_kernels.lab.results import Record
+
+    def drawn(widths, dtype):
+        records = [Record("torch", "forward", c, 8, dtype, 100.0, None, 1.0) for c in widths]
+        picture = figures.bandwidth_curve(records)
+        lines = ElementTree.fromstring(picture.svg).iter(f"{SVG}polyline")
+        return [len(line.get("points").split()) for line in lines], "hollow" in " ".join(words(picture))
+
+    assert drawn([1000, 1004, 1009, 30_011], "float32") == ([2], True)
+    assert drawn([1000, 1004, 1008], "float16") == ([2], True)  # 1004 float16 are 125.5 times 16 bytes
+    assert drawn([1000, 1024], "float16") == ([2], False)
+    assert drawn([781, 1009], "float32") == ([2], False)  # nothing else to draw a line through
+
+
 def test_row_and_lanes_counts_the_masked_lanes():
     assert "3 masked lanes" in words(figures.row_and_lanes(13))
     assert not any("masked" in w for w in words(figures.row_and_lanes(16)))

@@ -256,9 +256,10 @@ def bandwidth_curve(
         half = text_width(label, SMALL, True) / 2
         d.text(min(max(x(at), half + 4), WIDTH - half - 4), top - 11, label, SMALL, "middle", bold=True)
 
+    hollow = False
     for name, points in reversed(lines.items()):
         colour, shape = look(name)
-        onward = [r for r in points if not _one_past(r, points)]
+        onward = [r for r in points if not _out_of_alignment(r)] or points
         if joined:
             path = [(x(r.columns), y(r.gbps)) for r in onward]
             d.polyline(path, colour, 3 if colour == VERMILLION else 1.8, "6 4" if name == "copy" else "")
@@ -273,8 +274,8 @@ def bandwidth_curve(
                 d.marker(x(r.columns), y(r.gbps), shape, size, colour, INK if chosen else CARD)
             else:
                 d.marker(x(r.columns), y(r.gbps), shape, size, CARD, colour, 1.6)
+                hollow = True
 
-    hollow = any(_one_past(r, points) for points in lines.values() for r in points)
     ends = {name: points[-1] for name, points in lines.items()}
     wanted = [y(r.gbps) for r in ends.values()]
     for (name, r), at_y in zip(ends.items(), spread_labels(wanted, 17, top, bottom), strict=True):
@@ -284,7 +285,7 @@ def bandwidth_curve(
         d.text(right + 18, at_y + 4.5, name, SMALL + 0.5)
     notes = [source] if source else []
     if hollow:
-        notes.append("hollow: one column past a power of two")
+        notes.append("hollow: rows whose length is no multiple of 16 bytes")
     d.text(8, height - 8, "; ".join(notes), SMALL, fill=MUTED)
 
     here = at or high
@@ -300,10 +301,10 @@ def bandwidth_curve(
     return Picture(d.svg(alt), alt)
 
 
-def _one_past(record, points) -> bool:
-    """Whether another point lies so close below that a line to this one would read as a cliff in the
-    curve."""
-    return any(p.columns < record.columns <= p.columns * 1.02 for p in points)
+def _out_of_alignment(record) -> bool:
+    """Whether rows start where 16 bytes cannot be loaded at once: such widths lie below their neighbours, and
+    a line through both would zigzag."""
+    return record.columns * ITEMSIZE[getattr(record, "dtype", "float32")] % 16 != 0
 
 
 def _lines(records, kernels):

@@ -140,6 +140,8 @@ def softmax(x, log=False):
     values, registers = (128, 168)
     if copied_ahead == 1 or (not even and x.element_size() == 4 and block < 16_384):
         values, registers = (64, 128)
+        if log and x.element_size() == 2:  # here the compiler keeps an address for each value as well
+            values, registers = (128, 255)
     warps = block // (32 * values)
     teams = 0
     if can_wait(x) and rows > 0 and columns >= block:

@@ -140,6 +140,11 @@ WRONG = {
         "mean_taken_off",
         [("tl.max(x, axis=0)", "tl.sum(tl.where(mask, x, 0.0), axis=0) / columns")],
     ),
+    "the sum taken off": ("sum_taken_off", [("tl.max(x, axis=0)", "tl.sum(x, axis=0)")]),
+    "the sum of the columns taken off": (
+        "sum_taken_off",
+        [("tl.max(x, axis=0)", "tl.sum(tl.where(mask, x, 0.0), axis=0)")],
+    ),
     "the smallest taken off": ("not_the_maximum", [("tl.max(x, axis=0)", "tl.min(x, axis=0)")]),
     "zeros": (None, [("/ tl.sum(numerator, axis=0)", "* 0.0")]),
     "half the grid": ("rows_unwritten", [("[(rows,)]", "[(triton.cdiv(rows, 2),)]")]),

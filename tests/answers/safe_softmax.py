@@ -16,6 +16,7 @@ WRONG = {
     "maximum of abs": ("maximum_of_abs", [(MAX, "maximum = x.abs().amax(dim=1, keepdim=True)")]),
     "minimum": ("minimum", [("x.amax", "x.amin")]),
     "mean taken off": ("mean_taken_off", [("x.amax(", "x.mean(")]),
+    "sum taken off": ("sum_taken_off", [("x.amax(", "x.sum(")]),
     "first element taken off": ("first_element", [(MAX, "maximum = x[:, :1]")]),
     "maximum at least 0": ("maximum_starts_at_zero", [(MAX, MAX + ".clamp(min=0)")]),
     "one maximum for all": ("global_max", [(MAX, "maximum = x.max()")]),

@@ -430,6 +430,8 @@ def mistakes():
          steps(lambda x: x.min(axis=1, keepdims=True))),
         ("mean_taken_off", "The row's mean is taken off: the largest score may still lie far above it.", one,
          by_mean),
+        ("sum_taken_off", "The row's sum is taken off, where its maximum should be.", one,
+         steps(lambda x: x.sum(axis=1, keepdims=True))),
         ("first_element", "The row's first element is taken off, and larger ones may follow.", one,
          steps(lambda x: x[:, :1])),
         ("maximum_starts_at_zero", "The maximum never comes out below 0: a row of large negative scores "

@@ -151,6 +151,7 @@ class SoftmaxExercise(KernelExercise):
             half_numbers,
             rescaling,
             not_the_maximum,
+            the_sum,
         ]
 
     def fingerprint_table(self, case: Case, tile: int) -> list[tuple[str, np.ndarray, str, str]]:
@@ -830,6 +831,28 @@ def not_the_maximum(exercise, session, case, result):
         "",
         "Proven: rows of nearly equal values come out right at 200 and at −300; a row of zeros with one "
         "100 does not" + (", and one that is half 0, half 100, does." if mean else "."),
+        "Take off tl.max(x, axis=0): then no exponent is above 0.",
+    )
+
+
+def the_sum(exercise, session, case, result):
+    """The row's sum taken off before the exponential, in place of its maximum."""
+    if exercise.outputs != ("y",):
+        return None
+    ramp = np.linspace(-0.5, 0.5, 64, dtype=np.float32)
+    rows = {"sum 0": ramp, "sum −16": ramp[28:36] - 2, "sum −128": ramp - 2}
+    right = {
+        name: exercise.right(session, [replace(case, x=x[None].astype(case.x.dtype), gap=0)])
+        for name, x in rows.items()
+    }
+    if not (right["sum 0"] and right["sum −16"]) or right["sum −128"]:
+        return None
+    return Finding(
+        "sum_taken_off",
+        "The row's sum is taken off before the exponential, where its maximum belongs.",
+        "",
+        "Proven: of rows of nearly equal values, 64 around 0 come out right, and so do 8 around −2; 64 "
+        "around −2, whose sum is −128, do not: exp(126) is more than float32 holds.",
         "Take off tl.max(x, axis=0): then no exponent is above 0.",
     )
 

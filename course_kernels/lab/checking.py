@@ -79,6 +79,7 @@ class Verdict(Display):
                 label = {"why": "Why: ", "next": "Next: "}.get(key, "")
                 if "\n" in text:
                     style = "margin:6px 0;white-space:pre-wrap;background:none;color:inherit"
+                    style += ";word-break:normal;overflow-wrap:anywhere"  # not Jupyter's break-all
                     body.append(f'<pre style="{style}">{escape(text)}</pre>')
                 else:
                     label = f"<b>{label}</b>" if label else ""

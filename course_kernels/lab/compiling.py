@@ -21,6 +21,7 @@ from triton.runtime.autotuner import Autotuner
 from triton.runtime.jit import JITFunction
 
 from course_kernels.lab import gpus
+from course_kernels.lab.meter import apart
 
 # The architectures of the course, and a GPU of each whose limits the occupancy is counted for.
 ARCHITECTURES = {75: "T4", 80: "A100-80GB", 89: "L4", 90: "H200", 100: "B200"}
@@ -283,11 +284,10 @@ def _compile_calls(path, entry, calls, adapt, architectures) -> dict:
 def _tensor(spec: dict):
     import torch
 
-    dtype = getattr(torch, spec["dtype"])
     shape, gap = spec["shape"], spec.get("gap", 0)
-    if len(shape) == 2 and gap:
-        return torch.empty(shape[0] * (shape[1] + gap), dtype=dtype).as_strided(shape, (shape[1] + gap, 1))
-    return torch.empty(shape, dtype=dtype)
+    strides = (shape[1] + gap, 1) if len(shape) == 2 else torch.empty(shape, device="meta").stride()
+    # Placed as where it is interpreted: a file that looks at the place finds no difference.
+    return apart(torch.empty_strided(shape, strides, dtype=getattr(torch, spec["dtype"]), device="meta"))
 
 
 def warm_up() -> None:

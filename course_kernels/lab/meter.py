@@ -51,6 +51,7 @@ class Region:
     host: np.ndarray  # bytes, what is there for everyone else
     writer: np.ndarray  # who stored each element last: launch and program as one number, or −1
     given: bool  # an input of the function, not an allocation of its own
+    outside: bool = False  # neither: made by other means than PyTorch's allocations, or before the call
     initialised: bool = True  # zeros and the like; False: poisoned until stored
 
     @property
@@ -82,6 +83,18 @@ class Region:
         row = element // stride if alone else min(max(element // stride, 0), rows - 1)
         return row, element - row * stride
 
+    def holds(self, tensor: torch.Tensor) -> bool:
+        """True if a view of this region's dtype begins and ends in it: a view may reach past a tensor."""
+        start = tensor.data_ptr() - self.base
+        same = tensor.element_size() == self.itemsize and start % self.itemsize == 0
+        return same and 0 <= start // self.itemsize <= self.span - _span(tensor)
+
+    def fill(self, view: torch.Tensor, number: float) -> None:
+        """Give the elements of a view into this region a value, for kernels to see."""
+        start = (view.data_ptr() - self.base) // self.itemsize
+        values = torch.from_numpy(self.shadow).view(self.tensor.dtype)
+        values.as_strided(view.shape, view.stride(), start).fill_(number)
+
     def values(self, tensor: torch.Tensor) -> np.ndarray:
         """What a view into this region holds, as kernels left it."""
         dtype = torch.empty(0, dtype=tensor.dtype).numpy().dtype
@@ -94,7 +107,7 @@ class Region:
 
 
 def apart(like: torch.Tensor) -> torch.Tensor:
-    """A tensor like it, all NaN where it can be, in memory with nothing near it.
+    """A tensor like it, its values not set, in memory with nothing near it.
 
     A row that is not there, before the first or after the last, then lies in no other tensor by chance.
     """
@@ -102,10 +115,7 @@ def apart(like: torch.Tensor) -> torch.Tensor:
         return like
     span = _span(like)
     room = 64 * (64 + min(2 * span, MOST_ROOM) // 64)  # a multiple of 64 keeps the alignment
-    memory = torch.empty(room + span + room, dtype=like.dtype)
-    if memory.is_floating_point():
-        memory.fill_(math.nan)
-    return memory.as_strided(like.shape, like.stride(), room)
+    return torch.empty(room + span + room, dtype=like.dtype).as_strided(like.shape, like.stride(), room)
 
 
 def _span(tensor: torch.Tensor) -> int:
@@ -205,9 +215,13 @@ class Meter:
 
     # Memory
 
-    def give(self, name: str, tensor: torch.Tensor, decoy: torch.Tensor | None = None) -> torch.Tensor:
-        """Make `tensor` an input: kernels see its values; its memory holds the decoy's."""
-        region = self._add(name, tensor, given=True)
+    def give(self, name: str, tensor: torch.Tensor, decoy=None, outside: bool = False) -> torch.Tensor:
+        """Make `tensor` an input: kernels see its values; its memory holds the decoy's.
+
+        outside: it is scratch that the meter did not see being made.
+        """
+        region = self._add(name, tensor, given=not outside)
+        region.outside = outside
         region.shadow[:] = region.memory
         if decoy is not None:
             region.host[:] = _bytes(decoy)
@@ -223,7 +237,7 @@ class Meter:
         region.memory[:] = region.host
 
     def _add(self, name: str, tensor: torch.Tensor, given: bool) -> Region:
-        span = _span(tensor)
+        tensor, span = tensor.detach(), _span(tensor)  # of its own: a tensor may be given other memory
         memory = _bytes(tensor, span)
         elements = np.zeros(span, dtype=bool)
         region = Region(
@@ -273,7 +287,7 @@ class Meter:
         with _disable_current_modes():
             for value in names.values():
                 if isinstance(value, torch.Tensor) and value.numel() and self.region_of(value) is None:
-                    self.give(f"a tensor from outside, {launch.kernel}", value)
+                    self.give(f"a tensor from outside, {launch.kernel}", value, outside=True)
             launch.tensors = {
                 name: region.name
                 for name, value in names.items()
@@ -286,8 +300,8 @@ class Meter:
 
     # Accesses
 
-    def access(self, operation: str, addresses: np.ndarray, active: np.ndarray):
-        """Count one access of a program.
+    def access(self, operation: str, addresses: np.ndarray, active: np.ndarray, size: int):
+        """Count one access of a program, `size` bytes at each address.
 
         Returns the lanes that may go on, active and inside a tensor; and the addresses, sent to the shadow.
         """
@@ -302,12 +316,14 @@ class Meter:
             hit = (offset >= 0) & (offset < region.span * region.itemsize)
             if not hit.any():
                 continue
-            element = offset[hit] // region.itemsize
-            good = region.elements[element] & (offset[hit] % region.itemsize == 0)
+            # More than one for a lane where a pointer was cast to a wider dtype.
+            element = (offset[hit] // region.itemsize)[:, None] + np.arange(-(-size // region.itemsize))
+            good = region.elements[np.minimum(element, region.span - 1)] & (element < region.span)
+            good = good.all(axis=1) & (offset[hit] % region.itemsize == 0)
             hit_lanes = lanes[hit]
             inside[hit_lanes[good]] = True
             sent[hit_lanes[good]] = (flat[hit_lanes[good]] + region.distance).astype(sent.dtype)
-            element = element[good]
+            element = element[good].reshape(-1)
             np.add.at(region.loads if operation == "load" else region.stores, element, 1)
             if operation == "store":
                 if not region.given and len(self.launches[-1].collisions) < MAX_FAULTS:
@@ -388,9 +404,9 @@ class Meter:
 
     def load(self, original, builder, pointers, mask, other, *rest):
         active = np.broadcast_to(mask.data, pointers.data.shape)
-        allowed, moved = self.access("load", pointers.data, active)
         element = pointers.get_element_ty()
         numpy_type = interpreter._get_np_dtype(element)
+        allowed, moved = self.access("load", pointers.data, active, _width(pointers))
         floating = np.issubdtype(numpy_type, np.floating)
         bare = floating and other is None and not active.all()
         if floating and not allowed.all() and self._from_input(pointers.data, active):
@@ -418,21 +434,21 @@ class Meter:
 
     def store(self, original, builder, pointers, value, mask, *rest):
         active = np.broadcast_to(mask.data, pointers.data.shape)
-        allowed, moved = self.access("store", pointers.data, active)
+        allowed, moved = self.access("store", pointers.data, active, _width(pointers))
         return original(builder, _pointers(moved, pointers), value, _mask(allowed), *rest)
 
     def atomic(self, original, builder, kind, pointers, value, mask, *rest):
         self.synchronised.add(self._program_number())
         active = np.broadcast_to(mask.data, pointers.data.shape)
-        allowed, moved = self.access("load", pointers.data, active)
-        self.access("store", pointers.data, allowed)
+        allowed, moved = self.access("load", pointers.data, active, _width(pointers))
+        self.access("store", pointers.data, allowed, _width(pointers))
         return original(builder, kind, _pointers(moved, pointers), value, _mask(allowed), *rest)
 
     def compare_and_swap(self, original, builder, pointers, *rest):
         self.synchronised.add(self._program_number())
         active = np.ones(pointers.data.shape, dtype=bool)
-        allowed, moved = self.access("load", pointers.data, active)
-        self.access("store", pointers.data, allowed)
+        allowed, moved = self.access("load", pointers.data, active, _width(pointers))
+        self.access("store", pointers.data, allowed, _width(pointers))
         if not allowed.all():
             raise IndexError("tl.atomic_cas outside every tensor")
         return original(builder, _pointers(moved, pointers), *rest)
@@ -490,7 +506,7 @@ class AllocationOnly(TorchDispatchMode):
     def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         name = operation._schema.name.removeprefix("aten::")
-        if name in ALLOCATIONS | FILLED:
+        if name in ALLOCATIONS | FILLED and kwargs.get("out") is None:
             made = operation(*args, **kwargs)
             if made.device.type != "cpu":
                 raise RuntimeError(
@@ -502,18 +518,21 @@ class AllocationOnly(TorchDispatchMode):
                 room.copy_(made)
             self.meter.allocated(room, initialised=name in FILLED)
             return room
-        if (
-            name in FILLS
-            and self.meter.region_of(args[0]) is not None
-            and not self.meter.region_of(args[0]).given
-        ):
-            self.meter.region_of(args[0]).initialised = True
-            with self.meter.values_in_place():
-                return operation(*args, **kwargs)
+        if name in FILLS and self.may_fill(*args):
+            region = self.meter.region_of(args[0])
+            region.fill(args[0], args[1] if len(args) > 1 else 0)
+            region.initialised = True
+            return args[0]
         if operation.is_view or name in ("detach", "alias", "_unsafe_view"):
             return operation(*args, **kwargs)
         self.refused = self.refused or name
         raise TorchWork(name)
+
+    def may_fill(self, tensor: torch.Tensor, number: float = 0) -> bool:
+        """True for a plain number, into scratch that no kernel has stored to: what else is a result."""
+        region = self.meter.region_of(tensor)
+        own = region is not None and not region.given and not region.outside and region.holds(tensor)
+        return own and isinstance(number, (int, float)) and not region.stores.any()
 
 
 # The hooks
@@ -610,6 +629,11 @@ def _reduce_in_halves(reduction, input) -> list:
     elif reduction.keep_dims:
         arrays = [np.expand_dims(array, axis) for array in arrays]
     return [reduction.to_tensor(array, value.dtype) for array, value in zip(arrays, values, strict=True)]
+
+
+def _width(pointers) -> int:
+    """The bytes that a pointer's load or store takes."""
+    return np.dtype(interpreter._get_np_dtype(pointers.get_element_ty())).itemsize
 
 
 def _pointers(addresses: np.ndarray, like) -> "interpreter.TensorHandle":

@@ -14,6 +14,14 @@ D = "d = tl.sum(chunk_d * tl.exp(chunk_m - m), axis=0)"
 STORE = "tl.store(y_ptr + row * y_stride + column, tl.exp(x - m) / d, mask=mask)"
 FIRST = "chunk_kernel[(rows, chunks)](m, d, x, x.stride(0), columns, CHUNK=CHUNK)"
 CHUNKS = "chunks = triton.cdiv(columns, CHUNK)"
+# One chunk after the other, with nothing for a maximum that is still −inf.
+LOOP = """m = tl.load(m_ptr + row * chunks)
+    d = tl.load(d_ptr + row * chunks)
+    for i in range(1, chunks):
+        own = tl.load(m_ptr + row * chunks + i)
+        new = tl.maximum(m, own)
+        d = d * tl.exp(m - new) + tl.load(d_ptr + row * chunks + i) * tl.exp(own - new)
+        m = new"""
 HEAD = "import torch\nimport triton\nimport triton.language as tl\n\n\n"
 
 THREE = (
@@ -172,6 +180,11 @@ WRONG = {
     "only the first chunk's result": ("first_tile_only", [(M, "m = tl.load(m_ptr + row * chunks)"), (D, "d = tl.load(d_ptr + row * chunks)")]),
     "rescaled backwards": ("rescaled_backwards", [("tl.exp(chunk_m - m)", "tl.exp(tl.where(chunk_m == -float('inf'), 0.0, m - chunk_m))")]),
     "a chunk of −inf": ("infinity_minus_infinity", [(ANCHOR, "anchor = m")]),
+    "the stand-in stored as a chunk's maximum": ("stand_in_kept", [("chunk, m)", "chunk, anchor)")]),
+    "chunks merged in a loop that two of −inf spoil": (
+        "infinity_minus_infinity",
+        [(M, LOOP), (D, "pass")],
+    ),
     "a chunk of padding": ("infinity_minus_infinity", [(ANCHOR, "anchor = m"), (CHUNKS, "chunks = triton.cdiv(columns, CHUNK) + 1")]),
     "a fixed number of chunks, some empty": ("infinity_minus_infinity", [(ANCHOR, "anchor = m"), (CHUNKS, "chunks = max(4, triton.cdiv(columns, CHUNK))")]),
     "the launches swapped": (

@@ -103,7 +103,7 @@ class SoftmaxExercise(KernelExercise):
                 normal(1, odd, 1.0)[0] * 0 - 1e30,
                 np.linspace(-1e4, 0, odd),
                 np.linspace(-40, 60, odd),
-                np.full(odd, -1e38 * rng.uniform(2.5, 3.3)),  # below any floor that float32 has room for
+                np.full(odd, -1e38 * rng.uniform(3.385, 3.4)),  # at the end of float32, below any floor
             ]
         ).astype(np.float32)
         cases = [
@@ -121,7 +121,7 @@ class SoftmaxExercise(KernelExercise):
             Case("column", "a single column", normal(5, 1)),
             Case("rising", "a long row of rising values, then falling ones", rising),
             Case("half", "float16, many columns and one larger value", half),
-            Case("far", "rows at −1e30 and below −2e38, and a row with a spread of 1e4", far),
+            Case("far", "rows at −1e30 and below −3e38, and a row with a spread of 1e4", far),
             Case("marked", "rows with a NaN, with +∞, with −∞ only, with some −∞, and a plain one", marked),
         ]
         return cases + self.more_cases(rng, normal)
@@ -288,17 +288,16 @@ def tile_cases(rng: np.random.Generator, tile: int, infinity: bool = True) -> li
             np.full(short, -1e30),
             np.linspace(-1e4, 0, short),
             np.linspace(-40, 60, short),
-            np.full(short, -1e38 * rng.uniform(2.5, 3.3)),  # below any floor that float32 has room for
+            np.full(short, -1e38 * rng.uniform(3.385, 3.4)),  # at the end of float32, below any floor
         ]
     )
-    holes = normal(2, odd(2))
-    holes[0, :tile] = -INF
-    holes[0, 2 * tile :] = -INF
-    holes[1, tile : 2 * tile] = -INF
+    # Two empty tiles or more, and no exp(x) of the rest is above 0: nothing may be measured from 0 there.
+    holes = normal(3, odd(3), 2.0, -200.0)
+    holes[0, : 2 * tile] = holes[1, tile : 2 * tile] = holes[2, 2 * tile :] = -INF
     lost = normal(3, odd(1))
     lost[:2, :tile] = -INF
-    lost[0, int(rng.integers(tile))] = np.nan
-    lost[1] = -INF
+    lost[0] = -INF
+    lost[1, int(rng.integers(tile))] = np.nan
     lost[2, int(rng.integers(tile + 1, lost.shape[1]))] = np.nan
     marked = normal(6 if infinity else 5, short)
     marked[0, int(rng.integers(short))] = np.nan
@@ -324,9 +323,9 @@ def tile_cases(rng: np.random.Generator, tile: int, infinity: bool = True) -> li
         Case("gap", "rows that do not follow each other directly in memory", normal(3, short), gap=5),
         Case("many", "more rows than columns", normal(6, 4)),
         Case("column", "a single column", normal(2, 1)),
-        Case("far", "rows at −1e30 and below −2e38, and a row with a spread of 1e4", far.astype(np.float32)),
-        Case("holes", f"rows in which {tile} columns at the start, or in the middle, are −∞", holes),
-        Case("lost", f"rows with a NaN, one among {tile} times −∞, one late, and a row of −∞ only", lost),
+        Case("far", "rows at −1e30 and below −3e38, and a row with a spread of 1e4", far.astype(np.float32)),
+        Case("holes", "long rows far below 0, with −∞ at the start, in the middle, or at the end", holes),
+        Case("lost", f"a row of −∞ only, and rows with a NaN, one among {tile} times −∞, one late", lost),
         Case("marked", f"rows with a NaN, with −∞ only, with some −∞, {plus}all of them short", marked),
     ]
 
@@ -614,6 +613,8 @@ def infinite_tile(exercise, session, case, result):
     low = np.where(np.isneginf(case.x), np.nanmin(np.where(np.isfinite(case.x), case.x, 0)) - 2000, case.x)
     if not exercise.right(session, [replace(case, x=low.astype(case.x.dtype))]):
         return None
+    if (finding := stand_in_kept(exercise, session, case)) is not None:
+        return finding
     return Finding(
         "infinity_minus_infinity",
         f"A part of the row that holds only −∞ spoils the whole row ({which('row', bad)}): exp(−∞ − (−∞)) "
@@ -630,6 +631,23 @@ MEASURE_FROM_0 = (
 )
 
 
+def stand_in_kept(exercise, session, case):
+    """The 0 that stands in for a maximum of −inf, kept as the maximum: right where all numbers are above 0."""
+    lowest = np.nanmin(np.where(np.isfinite(case.x), case.x, np.inf))
+    if not exercise.right(session, [replace(case, x=case.x - lowest + 1)]):
+        return None
+    return Finding(
+        "stand_in_kept",
+        "Where a tile, chunk or lane is empty, the 0 that stands in for its maximum is kept as the maximum, "
+        "and every number of the row is below it.",
+        "",
+        "Proven: the same row with its numbers moved above 0 comes out right, and so it does with a very low "
+        "number in place of −∞. Measured from 0, every exponential is 0 here, and so is their sum.",
+        "The 0 belongs in the exponents only. Keep the maximum itself, which is still −∞ there: "
+        "anchor = tl.where(m == -float('inf'), 0.0, m) for the exponents, and m as it was for the next step.",
+    )
+
+
 def empty_tile(exercise, session, case, result):
     """The same, in a tile, chunk or lane that holds only padding."""
     bad = exercise.wrong_rows(case, result)
@@ -639,6 +657,8 @@ def empty_tile(exercise, session, case, result):
     low = float(np.nanmin(np.where(np.isfinite(case.x), case.x, 0))) - 2000
     if not exercise.right(session, [replace(case, x=case.x[bad])], Tweaks(masked_lanes=low)):
         return None
+    if (finding := stand_in_kept(exercise, session, replace(case, x=case.x[bad]))) is not None:
+        return finding
     return Finding(
         "infinity_minus_infinity",
         "A part of the work that holds only padding (a tile, a chunk or a lane past the end of the row) "

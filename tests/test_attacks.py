@@ -153,7 +153,7 @@ CHEATS = {
         f"    {LAUNCH.format(grid='(x.shape[0],)', x='x')}\n    return y\n",
     ),
     "PyTorch works in a number that the kernel compares": (
-        "copied",
+        "exception",
         COPY + "KEPT = []\n\n\nclass Columns(int):\n    def work(self, other):\n        x = KEPT[-1]\n"
         "        x.copy_(torch.softmax(x.float(), 1))\n        return int.__le__(self, other)\n\n"
         "    __le__ = __lt__ = __eq__ = __and__ = work\n    __hash__ = int.__hash__\n\n\n"
@@ -162,6 +162,65 @@ CHEATS = {
             "BLOCK=triton.next_power_of_2(x.shape[1])", "BLOCK=Columns(triton.next_power_of_2(x.shape[1]))"
         )
         + "\n    return y\n",
+    ),
+    "PyTorch fills the result, an element at a time": (
+        "torch_work",
+        COPY + "def fused_softmax(x):\n    y = torch.empty_like(x)\n"
+        f"    {LAUNCH.format(grid='(x.shape[0],)', x='x')}\n    for i in range(y.numel()):\n"
+        "        y.view(-1)[i].fill_(i)\n    return y\n",
+    ),
+    "values carried by fill_ to beyond a tensor": (
+        "torch_work",
+        COPY + "def fused_softmax(x):\n    t = torch.empty(1)\n"
+        "    t.as_strided((2,), (1,), t.storage_offset()).fill_(x[0, 0])\n    return t\n",
+    ),
+    "a number filled in beyond a tensor": (
+        "torch_work",
+        COPY + "def fused_softmax(x):\n    t = torch.empty(1)\n"
+        "    t.as_strided((2,), (1,), t.storage_offset()).fill_(0.5)\n    return t\n",
+    ),
+    "x made empty by an allocation into it": (
+        "torch_work",
+        KERNEL.replace("    return y", "    torch.zeros((0, columns), dtype=x.dtype, out=x)\n    return y"),
+    ),
+    "a view that ends outside its tensor": (
+        "not_from_a_kernel",
+        KERNEL.replace(
+            "    return y",
+            "    t = torch.empty(2, dtype=x.dtype)\n"
+            "    return t.as_strided((rows, columns), (columns, 1), t.storage_offset())",
+        ),
+    ),
+    "a result made by other means": (
+        "not_from_a_kernel",
+        "import numpy as np\n"
+        + KERNEL.replace("torch.empty_like(x)", "torch.from_numpy(np.empty((rows, columns), np.float32))"),
+    ),
+    "a list for the kernel to fill": (
+        "exception",
+        KERNEL.replace("BLOCK: tl.constexpr", "BLOCK: tl.constexpr, SEEN: tl.constexpr").replace(
+            "BLOCK=triton", "SEEN=[], BLOCK=triton"
+        ),
+    ),
+    "a list for the kernel to find": (
+        "out_of_place",
+        KERNEL.replace("@triton.jit", "SEEN = []\n\n\n@triton.jit").replace(
+            "    y = numerator /",
+            "    if columns < 0:\n        SEEN.append(str(x))\n    y = numerator /",
+        ),
+    ),
+    "a kernel that raises what it saw": (
+        "exception",
+        KERNEL.replace(
+            "@triton.jit", "@triton.jit\ndef look(x_ptr):\n    {}[tl.load(x_ptr)]\n\n\n@triton.jit"
+        ).replace(
+            "    return y",
+            "    try:\n        look[(1,)](x)\n    except Exception:\n        pass\n    return y",
+        ),
+    ),
+    "an object that says where its memory is": (
+        "out_of_place",
+        KERNEL + "\n\nclass At:\n    def __array_interface__(self):\n        return {}\n",
     ),
     "a tensor that answers for itself": (
         "wrong_return",
@@ -177,7 +236,7 @@ def test_a_cheat_does_not_pass(title, tmp_path):
     PROBE.write_text("still here")
     (tmp_path / "answer.py").write_text(text)
     verdict = checking.judge("fused_softmax", str(tmp_path / "answer.py"), 1)
-    assert (verdict.status, verdict.mistake) == ("fail", mistake), verdict.message
+    assert (verdict.status in ("fail", "error"), verdict.mistake) == (True, mistake), verdict.message
     assert PROBE.read_text() == "still here"
 
 
@@ -602,6 +661,35 @@ def test_what_people_write_is_in_place():
                 "t = type(A())",
                 "A().__class__.f(k)",
                 "list(map(A.f, [k]))",
+            )
+        ),
+        "t = type('At', (), {})",
+        "t = type('At', (), {})()",
+        "class M(type): pass",
+        "isinstance(x, [t := type][0])",
+        "def f(x: (t := type)): pass",
+        "import abc; abc.ABCMeta('At', (), {})",
+        "import enum; enum.EnumMeta.mro()",
+        "import enum\nclass E(enum.Enum): pass\nE('At', {})",
+        "from enum import Enum\nEnum('At', {})",
+        "from enum import Enum\nE = Enum",
+        "class A:\n    @property\n    def __array_interface__(self): pass",
+        "class A:\n    def __torch_function__(self): pass",
+        "import contextlib; contextlib.redirect_stdout(x)",
+        *(
+            "import triton\nimport triton.language as tl\nfrom functools import partial\nSEEN = {}\n" + lines
+            for lines in (
+                "@triton.jit\ndef k(x):\n    global SEEN",
+                "@triton.jit\ndef k(x):\n    SEEN[0] = x",
+                "@triton.jit\ndef k(x):\n    s = SEEN\n    s |= {0: x}",
+                "@triton.jit\ndef k(x):\n    max(x, 0, key=SEEN.get)",
+                "@triton.jit\ndef k(x):\n    str(x)",
+                "def f(x): SEEN[0] = x\n@triton.jit\ndef k(x):\n    f(x)",
+                "def f(x): SEEN[0] = x\nk = triton.jit(f)",
+                "jit = triton.jit",
+                "@triton.jit\n@partial\ndef k(x): pass",
+                "def make(seen):\n    @triton.jit\n    def k(x):\n        seen.append(x)\n    return k",
+                "LOG = SEEN.append\n@triton.jit\ndef k(x):\n    LOG(x)",
             )
         ),
         "class A:\n    def f(self, k):\n        self = k\n        self.run = y",

@@ -13,6 +13,8 @@ import importlib
 import re
 from types import ModuleType
 
+from course_kernels.lab import in_kernel
+
 # Modules, and what of them is out of bounds besides modules that are not listed here.
 MODULES = {
     "torch": {"load", "save", "from_file", "compile", "import_ir_module", "import_ir_module_from_buffer"},
@@ -29,16 +31,17 @@ MODULES = {
               "fromregex", "memmap", "frompyfunc", "from_dlpack", "frombuffer", "info", "source"},
     "numpy.linalg": set(), "numpy.random": set(), "numpy.typing": set(),
     "math": set(), "cmath": set(), "itertools": set(), "numbers": set(), "fractions": set(), "random": set(),
-    "statistics": set(), "time": set(), "string": {"Formatter", "Template"}, "abc": set(), "enum": set(),
+    "statistics": set(), "time": set(), "string": {"Formatter", "Template"},
     "functools": {"singledispatch", "singledispatchmethod", "update_wrapper", "wraps"},
     "typing": {"get_type_hints", "ForwardRef", "evaluate_forward_ref"},
-    "collections": set(), "collections.abc": set(), "dataclasses": {"make_dataclass"}, "__future__": set(),
-    "warnings": set(), "contextlib": set(), "decimal": set(), "operator": {"attrgetter", "methodcaller"},
+    "collections": set(), "enum": set(), "collections.abc": set(), "dataclasses": {"make_dataclass"},
+    "__future__": set(), "warnings": set(), "contextlib": {"redirect_stderr", "redirect_stdout"},
+    "decimal": set(), "operator": {"attrgetter", "methodcaller"},
 }  # fmt: skip
 # These too may be imported, as many do from habit, but of them only this may be used.
 LITTLE = {
     "sys": {"byteorder", "float_info", "maxsize", "platform", "version", "version_info"},
-    **dict.fromkeys(("argparse", "copy", "json", "logging", "os", "os.path", "pathlib", "pprint", "re",
+    **dict.fromkeys(("abc", "argparse", "copy", "json", "logging", "os", "os.path", "pathlib", "pprint", "re",
                      "textwrap", "timeit", "traceback", "types", "unittest"), set()),
 }  # fmt: skip
 LIBRARIES = {"torch", "triton", "numpy", "math", "builtins", "typing"}
@@ -53,11 +56,17 @@ ATTRIBUTES = {
     "cffi", "ctypes", "data_ptr", "dump", "f_back", "f_builtins", "f_code", "f_globals",
     "f_locals", "f_trace",
     "format_map", "from_buffer", "from_file", "gi_code", "gi_frame", "gi_yieldfrom", "handle", "map_", "set_",
-    "share_memory_", "storage", "tb_frame", "tb_next", "tofile", "typed_storage", "untyped_storage",
+    "mro", "share_memory_", "storage", "tb_frame", "tb_next", "tofile", "typed_storage", "untyped_storage",
 }  # fmt: skip
 LABELLED = {"__name__", "__doc__"}  # that may be asked of a class, whatever it is
 PROPERTIES = {"property", "cached_property", "setter", "getter", "deleter"}
 DUNDERS = {"__class__", "__doc__", "__file__", "__init__", "__name__", "__version__"}  # that may be read
+METHODS = {  # that a class may define: others are what libraries ask an object for, such as its memory
+    "__add__", "__bool__", "__call__", "__contains__", "__enter__", "__eq__", "__exit__", "__ge__",
+    "__getitem__", "__gt__", "__hash__", "__init__", "__iter__", "__le__", "__len__", "__lt__", "__mul__",
+    "__neg__", "__next__", "__post_init__", "__radd__", "__repr__", "__rmul__", "__str__", "__sub__",
+    "__truediv__",
+}  # fmt: skip
 LABELS = {"__all__", "__author__", "__date__", "__license__", "__slots__", "__version__"}  # that may be given
 NAMEDTUPLE = {"_asdict", "_fields", "_make", "_replace"}  # documented, in spite of the underscore
 
@@ -87,6 +96,7 @@ class _Reader(ast.NodeVisitor):
         self.own: set[int] = set()  # ids of nodes: `self.name`, where self is the method's own object
         self.classes: set[str] = set()  # that have such methods; and the ids of nodes that may name them
         self.called: set[int] = set()
+        self.enums: set[str] = set()  # Enum and the like, and the file's classes made of them
 
     def note(self, node, what: str) -> None:
         self.found.append((getattr(node, "lineno", 1), what))
@@ -102,10 +112,13 @@ class _Reader(ast.NodeVisitor):
                 for alias in inner.names:
                     if f"{inner.module}.{alias.name}" in MODULES:
                         self.modules[alias.asname or alias.name] = f"{inner.module}.{alias.name}"
+                    elif inner.module == "enum":
+                        self.enums.add(alias.asname or alias.name)
                     elif f"{inner.module}.{alias.name}" == "functools.wraps":
                         self.wraps.add(alias.asname or alias.name)
         self.modules |= self.renamed(node)
         self.find_methods(node)
+        self.found += in_kernel.out_of_place(node, self.modules)
         for statement in node.body:
             if not _never_runs(statement):
                 self.visit(statement)
@@ -120,27 +133,42 @@ class _Reader(ast.NodeVisitor):
             if isinstance(node, ast.ClassDef)
         }
         names = {m.name for found in methods.values() for m in found}
+        for node in methods:
+            self.enums |= {node.name for b in node.bases if self.is_enum(b)}
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 uses = [n for m in methods[node] for n in ast.walk(m) if _of_self(n)]
                 self.own |= {id(n) for n in uses}
                 if uses or any(isinstance(b, ast.Name) and b.id in self.classes for b in node.bases):
                     self.classes.add(node.name)
-                self.called |= {id(b) for b in node.bases}
+                self.called |= {id(d) for d in node.decorator_list}
+                self.called |= {id(b) for b in node.bases if not (isinstance(b, ast.Name) and b.id == "type")}
             elif isinstance(node, ast.Call):
-                self.called.add(id(node.func))
-                if isinstance(node.func, ast.Name) and node.func.id == "isinstance":
-                    self.called |= {id(n) for n in ast.walk(node)}
+                # With more arguments a type, or an Enum, makes a class, with any names in it.
+                makes = self.is_enum(node.func) or ast.unparse(node.func) == "type"
+                if not isinstance(node.func, ast.Call) and not (makes and len(node.args + node.keywords) > 1):
+                    self.called.add(id(node.func))
+                if isinstance(node.func, ast.Name) and node.func.id == "isinstance" and len(node.args) == 2:
+                    self.called |= _types(node.args[1])
             elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name | ast.Call):
                 if node.attr in LABELLED or (isinstance(node.value, ast.Name) and node.attr not in names):
                     self.called.add(id(node.value))
             elif isinstance(node, ast.Attribute) and node.attr in LABELLED:
                 self.called.add(id(node.value))  # self.__class__.__name__
+            elif isinstance(node, ast.For | ast.comprehension):
+                self.called |= {id(node.iter)} if self.is_enum(node.iter) else set()
             elif isinstance(node, ast.Compare):
                 self.called |= {id(n) for n in (node.left, *node.comparators)}
             for annotation in (getattr(node, "annotation", None), getattr(node, "returns", None)):
                 if annotation is not None:
-                    self.called |= {id(n) for n in ast.walk(annotation)}
+                    self.called |= _types(annotation)
+
+    def is_enum(self, node) -> bool:
+        """True for what the enum module has, and for the file's own classes of it."""
+        chain = _chain(node)
+        return bool(chain) and (
+            (len(chain) == 1 and chain[0] in self.enums) or (self.modules.get(chain[0]) == "enum")
+        )
 
     def renamed(self, tree) -> dict[str, str]:
         """Modules that `tl = triton.language` gives a name, where nothing else gives it another."""
@@ -176,6 +204,8 @@ class _Reader(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_FunctionDef(self, node):
+        if node.name.startswith("__") and node.name.strip("_") and node.name not in METHODS:
+            self.note(node, node.name)
         # @wraps(fn) above a function writes to that new function only; called otherwise, to anything.
         decorator = node.decorator_list[0] if len(node.decorator_list) == 1 else None
         if isinstance(decorator, ast.Call) and len(decorator.args) == 1 and not decorator.keywords:
@@ -225,7 +255,11 @@ class _Reader(ast.NodeVisitor):
             self.note(node, f"{node.id} as a value")  # under another name it could not be followed
         elif node.id == "type" and id(node) not in self.called:
             self.note(node, "type as a value")
-        elif node.id in self.classes and isinstance(node.ctx, ast.Load) and id(node) not in self.called:
+        elif (
+            node.id in self.classes | self.enums
+            and isinstance(node.ctx, ast.Load)
+            and id(node) not in self.called
+        ):
             self.note(node, f"the class {node.id} as a value")
         self.generic_visit(node)
 
@@ -235,7 +269,8 @@ class _Reader(ast.NodeVisitor):
         writes = not isinstance(node.ctx, ast.Load)
         if root in self.modules:
             shown = f"{root}.{'.'.join(names)}"
-            if writes or not self.leads_to_something_fine(self.modules[root], names):
+            alone = self.modules[root] == "enum" and id(node) not in self.called and len(names) == 1
+            if writes or alone or not self.leads_to_something_fine(self.modules[root], names):
                 self.note(node, shown)
             return
         own = id(node) in self.own
@@ -287,6 +322,15 @@ def _takes_self(method: ast.FunctionDef) -> bool:
     return not given and not any(
         "self" in (getattr(n, field, None) for field in ("arg", "name", "rest", "asname")) for n in others
     )
+
+
+def _types(node) -> set[int]:
+    """The ids of what names types, as in `int | float` or `tuple[int, ...]`; none where more is done."""
+    parts = list(ast.walk(node))
+    plain = (ast.Name, ast.Attribute, ast.Tuple, ast.List, ast.Subscript, ast.BinOp, ast.Constant)
+    if not all(isinstance(n, (*plain, ast.operator, ast.expr_context)) for n in parts):
+        return set()
+    return {id(n) for n in parts}
 
 
 def _of_self(node) -> bool:

@@ -204,6 +204,7 @@ class Meter:
         self.synchronised: set[int] = set()  # programs of this launch that have done an atomic operation
         self.programs: dict[tuple[str, int], set] = {}
         self.running = ""
+        self.broken: BaseException | None = None  # what a kernel raised, also if the host catches it
 
     def __enter__(self) -> "Meter":
         install()
@@ -293,8 +294,17 @@ class Meter:
                 for name, value in names.items()
                 if isinstance(value, torch.Tensor) and value.numel() and (region := self.region_of(value))
             }
+            for name, value in names.items():
+                if name in function.arg_names and not _is_argument(value):
+                    raise TypeError(
+                        f"The argument {name} of {launch.kernel} is a {type(value).__name__}. A kernel takes "
+                        "tensors, numbers, strings, dtypes, tuples of them, and other kernels."
+                    )
             try:
                 return original(function, *args, grid=grid, warmup=warmup, **kwargs)
+            except BaseException as error:
+                self.broken = error
+                raise
             finally:
                 launch.grid = tuple(getattr(interpreter.interpreter_builder, "grid_dim", (0, 0, 0)))
 
@@ -570,6 +580,19 @@ def intact() -> bool:
     now = {name: getattr(interpreter.InterpreterBuilder, name) for name in _HOOKS}
     now["run"] = interpreter.InterpretedFunction.run
     return now == _installed
+
+
+def _is_argument(value) -> bool:
+    """True for what a kernel can be given on a GPU; not for a class of the file's own that passes for it."""
+    if type(value) is tuple:
+        return all(map(_is_argument, value))
+    if type(value) is tl.constexpr:
+        return _is_argument(value.value)
+    libraries = (torch.Tensor, torch.dtype, np.generic, tl.dtype, interpreter.InterpretedFunction)
+    home = type(value).__module__.split(".")[0]
+    return type(value) in (bool, int, float, str, type(None)) or (
+        isinstance(value, libraries) and home in ("numpy", "torch", "triton")
+    )
 
 
 def _hook(original, hook):

@@ -183,6 +183,8 @@ def _run_case(path: str, function, case: Case, tweaks, adapt) -> dict:
         try:
             with guard:
                 returned = function(x) if adapt is None else adapt(function, x)
+                if meter.broken is not None:
+                    raise meter.broken
         except BaseException as error:
             returned, result["error"] = None, describe(error, path)
     result["refused"] = guard.refused

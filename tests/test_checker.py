@@ -1,6 +1,7 @@
 """The checker itself: nothing a learner writes can take it down, and its outer shape is a contract."""
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from course_kernels.lab import checking, learner, sandbox, specs, stubs, zygote
+from course_kernels.lab import checking, grading, learner, sandbox, specs, stubs, zygote
 from course_kernels.lab.files import solution_file
 from course_kernels.lab.meter import AllocationOnly, Meter
 from stored import ROOT
@@ -197,6 +198,38 @@ def test_a_pipe_that_closes_early_is_no_error():
         child.stdout.close()
         said = child.stderr.read()
     assert (said, child.returncode) == ("", 141)
+
+
+@pytest.mark.parametrize("after", (0.2, 2))
+def test_ctrl_c_stops_with_a_word(after):
+    command = [sys.executable, "-m", "course_kernels.lab", "grade"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
+    ) as child:
+        time.sleep(after)
+        child.send_signal(signal.SIGINT)
+        _, said = child.communicate(timeout=60)
+    assert child.returncode in (130, -signal.SIGINT) and "Traceback" not in said, said
+
+
+def test_what_cannot_be_written_is_said(tmp_path):
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "course_kernels.lab", "list"]
+        listed = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    assert (listed.returncode, listed.stderr) == (2, "It could not be written: No space left on device.\n")
+    for place in (tmp_path, tmp_path / "nowhere" / "grades.xml"):
+        graded = shell("grade", "--junit", str(place))
+        assert graded.returncode == 2 and "--junit names a file" in graded.stderr
+        assert graded.stdout == "", "said before the checks, not after"
+
+
+def test_grading_names_the_file_that_is_missing(course, monkeypatch):
+    (course / "exercises" / "copy_rows.py").symlink_to(course / "exercises" / "copy_rows.py")
+    verdicts = []
+    returned = grading.grade(verdicts.append, seed=1)
+    assert [v.exercise for v in verdicts] == [v.exercise for v in returned] == list(specs.names())
+    assert all(v.status in ("todo", "error") for v in verdicts)
+    assert all(f"exercises/{v.exercise}.py" in v.message for v in verdicts)
 
 
 @pytest.mark.versions

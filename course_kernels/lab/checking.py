@@ -121,7 +121,7 @@ def check(name: str, file: str | None = None, seed: int | None = None) -> Verdic
     if name not in specs.names():
         specs.get(name)  # raises, and names those there are
     if file is not None and not Path(file).is_file():
-        raise FileNotFoundError(f"There is no file {file}.")
+        raise FileNotFoundError(f"{file} is no file." if Path(file).exists() else f"There is no file {file}.")
     path = str(Path(file).resolve() if file else exercise_file(name))
     verdict = judge(name, path, secrets.randbits(32) if seed is None else seed)
     if file is None:

@@ -1,16 +1,18 @@
 """`python -m course_kernels.lab …`: the checker and the measurements from a shell.
 
-Exit status: 0 passed, 1 not passed, 2 misused; 141 if nobody read to the end, as in `… | head -1`.
+Exit status: 0 passed; 1 not passed; 2 misused, or a file could not be written; 130 stopped with Ctrl-C;
+141 if nobody read to the end, as in `… | head -1`.
 """
 
 import argparse
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
 MISUSED = 2
-NOBODY_READS = 141  # what a shell reports of a program that the end of a pipe stopped
+STOPPED, NOBODY_READS = 130, 141  # what a shell reports of a program that Ctrl-C, or a closed pipe, ended
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -18,9 +20,15 @@ def main(arguments: list[str] | None = None) -> int:
         status = _main(arguments)
         sys.stdout.flush()
         return status
-    except BrokenPipeError:  # `… | head` has seen enough
+    except KeyboardInterrupt:
+        print("Stopped.", file=sys.stderr)
+        return STOPPED
+    except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left goes there, at exit
-        return NOBODY_READS
+        if isinstance(error, BrokenPipeError):  # `… | head` has seen enough
+            return NOBODY_READS
+        print(f"It could not be written: {error.strerror or error}.", file=sys.stderr)
+        return MISUSED
 
 
 def _main(arguments: list[str] | None) -> int:
@@ -129,9 +137,15 @@ def _grade(options, rest) -> int:
 
     def line(verdict):
         if not options.json:
-            first = verdict.message.split("\n")[0]
+            first = re.sub(
+                r"[^.]*:$", "", verdict.message.split("\n")[0]
+            ).strip()  # not what a picture follows
             print(f"{verdict.status:5} {verdict.exercise:15} {verdict.seconds:5.1f} s  {first}", flush=True)
 
+    if options.junit and (Path(options.junit).is_dir() or not Path(options.junit).absolute().parent.is_dir()):
+        raise ValueError(
+            f"--junit names a file to write, in a folder that is there; {options.junit} is none."
+        )
     verdicts = grade(line, options.seed)
     passed = sum(v.status == "pass" for v in verdicts)
     if options.junit:

@@ -16,8 +16,8 @@ NOT_XML = re.compile(r"[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  #
 
 
 def grade(report=lambda verdict: None, seed: int | None = None) -> list[Verdict]:
-    """A verdict for every exercise in the checkout, in the course's order; `report` is called with each as it
-    ends.
+    """A verdict for every exercise in the checkout, in the course's order; `report` is called with each, in
+    that order too.
 
     Every file is judged in processes of its own, so none can stop the run or change another's verdict.
     """
@@ -31,13 +31,15 @@ def grade(report=lambda verdict: None, seed: int | None = None) -> list[Verdict]
 
     def one(name: str) -> Verdict:
         copy = Path(folder.name) / f"{name}.py"
-        path = exercise_file(name) if trouble(exercise_file(name)) else copy
-        verdict = judge(name, str(path), secrets.randbits(32) if seed is None else seed)
-        report(verdict)
-        return verdict
+        path = copy if copy.exists() else exercise_file(name)
+        return judge(name, str(path), secrets.randbits(32) if seed is None else seed)
 
+    verdicts = []
     with folder, ThreadPoolExecutor(max(2, os.cpu_count() or 2)) as pool:
-        return list(pool.map(one, specs.names()))
+        for verdict in pool.map(one, specs.names()):
+            report(verdict)
+            verdicts.append(verdict)
+    return verdicts
 
 
 def junit(verdicts: list[Verdict]) -> str:

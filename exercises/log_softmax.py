@@ -16,7 +16,10 @@ def log_softmax_kernel(y_ptr, x_ptr, y_stride, x_stride, columns, BLOCK: tl.cons
 
 
 def log_softmax(x):
-    """x: (rows, columns), float32 or float16, any row stride. Returns y, its log-softmax along each row."""
+    """x: (rows, columns), float32 or float16, any row stride. Returns y, its log-softmax along each row.
+
+    As in PyTorch, a NaN makes its whole row NaN.
+    """
     rows, columns = x.shape
     y = torch.empty_like(x)
     log_softmax_kernel[(rows,)](

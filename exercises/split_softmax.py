@@ -27,7 +27,10 @@ def finish_kernel(
 
 
 def split_softmax(x):
-    """x: (rows, columns), float32 or float16, any row stride, any number of columns. Returns its softmax."""
+    """x: (rows, columns), float32 or float16, any row stride, any number of columns. Returns its softmax.
+
+    As in PyTorch, a NaN makes its whole row NaN.
+    """
     rows, columns = x.shape
     CHUNK = 1024
     chunks = triton.cdiv(columns, CHUNK)

@@ -30,7 +30,7 @@ def online_stats(x):
     """x: (rows, columns), float32 or float16, any row stride, any number of columns.
 
     Returns (m, d), both (rows,) float32: each row's maximum, and the sum of its exp(x − m). A row of nothing
-    but −inf has m = −inf and d = 0.
+    but −inf has m = −inf and d = 0; a NaN makes its row's d NaN. A tile holds at most 256 columns.
     """
     rows, columns = x.shape
     m = torch.empty(rows, dtype=torch.float32, device=x.device)

@@ -34,7 +34,8 @@ def softmax_kernel(y_ptr, x_ptr, y_stride, x_stride, columns, TILE: tl.constexpr
 def tiled_softmax(x):
     """x: (rows, columns), float32 or float16, any row stride, any number of columns. Returns its softmax.
 
-    A tile holds at most 1024 columns, however long the row is.
+    A tile holds at most 1024 columns, however long the row is. As in PyTorch, a NaN makes its whole row
+    NaN.
     """
     rows, columns = x.shape
     y = torch.empty_like(x)

@@ -21,6 +21,7 @@ from course_kernels.lab import (
 )
 from course_kernels.lab.files import solution_file
 from stored import ROOT
+from tests.answers import tools
 
 PROBE = ROOT / "exercises" / ".probe-of-a-test"  # git ignores it
 HEAD = "import torch\nimport triton\nimport triton.language as tl\n\n\n"
@@ -206,7 +207,7 @@ CHEATS = {
         "out_of_place",
         KERNEL.replace("@triton.jit", "SEEN = []\n\n\n@triton.jit").replace(
             "    y = numerator /",
-            "    if columns < 0:\n        SEEN.append(str(x))\n    y = numerator /",
+            "    if BLOCK < 0:\n        SEEN.append(str(x))\n    y = numerator /",
         ),
     ),
     "a kernel that raises what it saw": (
@@ -625,9 +626,11 @@ if __name__ == "__main__":
 
 
 def test_what_people_write_is_in_place():
-    assert allowed.out_of_place(IN_PLACE) is None
+    assert allowed.out_of_place(IN_PLACE) is allowed.out_of_place_in_kernels(IN_PLACE) is None
     for name in specs.names():
         assert allowed.out_of_place(stubs.solution_text(name)) is None, name
+        for text in tools.right(name).values():  # judged without the compiler in a plain run
+            assert allowed.out_of_place_in_kernels(text) is None, text
 
 
 @pytest.mark.parametrize(
@@ -725,4 +728,4 @@ def test_what_people_write_is_in_place():
     ],
 )
 def test_what_leads_elsewhere_is_out_of_place(line):
-    assert allowed.out_of_place(line) is not None
+    assert allowed.out_of_place(line) or allowed.out_of_place_in_kernels(line)

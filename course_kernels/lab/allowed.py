@@ -76,22 +76,30 @@ def out_of_place(text: str | bytes) -> tuple[int, str] | None:
 
     None too for a file that Python cannot read: it does not run either.
     """
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+    return min(_read(text).found, default=None)
+
+
+def out_of_place_in_kernels(text: str | bytes) -> tuple[int, str] | None:
+    """The same of kernels alone: what the compiler would refuse, had it read the whole of them."""
+    return min(_read(text).in_kernels, default=None)
+
+
+def _read(text: str | bytes) -> "_Reader":
     reader = _Reader()
     try:
-        reader.visit(tree)
+        reader.visit(ast.parse(text))
     except RecursionError:
-        return 1, "expressions nested beyond what can be read"
-    return min(reader.found, default=None)
+        reader.note(None, "expressions nested beyond what can be read")
+    except (SyntaxError, ValueError, MemoryError):
+        pass
+    return reader
 
 
 class _Reader(ast.NodeVisitor):
     def __init__(self):
         self.modules: dict[str, str] = {}  # by the name that the file knows it by
         self.found: list[tuple[int, str]] = []
+        self.in_kernels: list[tuple[int, str]] = []
         self.wraps: set[str] = set()  # what functools.wraps is called in the file
         self.own: set[int] = set()  # ids of nodes: `self.name`, where self is the method's own object
         self.classes: set[str] = set()  # that have such methods; and the ids of nodes that may name them
@@ -118,7 +126,7 @@ class _Reader(ast.NodeVisitor):
                         self.wraps.add(alias.asname or alias.name)
         self.modules |= self.renamed(node)
         self.find_methods(node)
-        self.found += in_kernel.out_of_place(node, self.modules)
+        self.in_kernels = in_kernel.out_of_place(node, self.modules)
         for statement in node.body:
             if not _never_runs(statement):
                 self.visit(statement)

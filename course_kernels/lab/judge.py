@@ -170,6 +170,12 @@ def compile_exercise(name: str, path: str) -> dict:
     calls += compiling.SMALL_CALLS if calls and not exercise.adapt else ()  # a harness's kernels need none
     report = compiling.compile_file(path, exercise.entry, calls, exercise.adapt_name) if calls else NOTHING
     finding = compile_findings(report, Path(path).read_text(encoding="utf-8", errors="replace"))
+    if finding is None and (found := allowed.out_of_place_in_kernels(Path(path).read_bytes())):
+        finding = out_of_place(
+            *found,
+            "The compiler has not read it, since a constexpr leaves that branch out; the interpreter may.",
+            "A kernel uses its arguments, constants, other kernels, and what tl has.",
+        )
     if finding is None:
         return {"status": "pass", "mistake": None, "parts": {}, "compiled": report["compiled"]}
     return {"status": "fail", "mistake": finding.mistake, "parts": finding.parts(), "compiled": []}
@@ -198,13 +204,11 @@ def judge_file(name: str, path: str, seed: int, seconds: float = SECONDS) -> dic
             raise Finding("todo", what, next=exercise.brief, status="todo")
         earned = exercise.judge(session)
         if found := allowed.out_of_place(text):
-            raise Finding(
-                "out_of_place",
-                f"The values are right, but the file uses `{found[1]}` (line {found[0]}), which no exercise "
-                "needs.",
-                why="What passes is plain Python over torch, triton, numpy, math and some of Python's own "
+            raise out_of_place(
+                *found,
+                "What passes is plain Python over torch, triton, numpy, math and some of Python's own "
                 "modules, so that nothing in it can change how it is checked.",
-                next="Give an object its values when it is made, or keep them in variables of their own."
+                "Give an object its values when it is made, or keep them in variables of their own."
                 if found[1].endswith("= …")
                 else 'Leave it out, or put it below `if __name__ == "__main__":`, which the check does not '
                 "run; in a notebook, into another cell.",
@@ -229,6 +233,12 @@ def judge_file(name: str, path: str, seed: int, seconds: float = SECONDS) -> dic
 
 
 # What can be wrong whatever the exercise
+
+
+def out_of_place(line: int, what: str, why: str, advice: str) -> Finding:
+    """For a file that is right and uses what no exercise needs."""
+    said = f"The values are right, but the file uses `{what}` (line {line}), which no exercise needs."
+    return Finding("out_of_place", said, why=why, next=advice)
 
 
 def check_error(result: Result, case: Case | None, exercise) -> None:

@@ -571,6 +571,10 @@ def install() -> None:
         return Meter.current.launch(function, original_run, args, grid, warmup, kwargs)
 
     _installed["run"] = interpreter.InterpretedFunction.run = run
+    # Of a number and a NaN, tl.maximum and tl.minimum give the number: on a GPU, and here since Triton 3.8.
+    builder = interpreter.InterpreterBuilder
+    builder.create_maxnumf = lambda self, left, right: self.binary_op(left, right, np.fmax)
+    builder.create_minnumf = lambda self, left, right: self.binary_op(left, right, np.fmin)
     interpreter.ReduceOps.generic_reduce = _in_halves(interpreter.ReduceOps.generic_reduce)
     interpreter._patch_lang_tensor = _scalars_as_numbers(interpreter._patch_lang_tensor)
 

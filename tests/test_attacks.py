@@ -205,9 +205,9 @@ CHEATS = {
     ),
     "a list for the kernel to find": (
         "out_of_place",
-        KERNEL.replace("@triton.jit", "SEEN = []\n\n\n@triton.jit").replace(
+        KERNEL.replace("@triton.jit", "SEEN = {}\n\n\n@triton.jit").replace(
             "    y = numerator /",
-            "    if BLOCK < 0:\n        SEEN.append(str(x))\n    y = numerator /",
+            "    if BLOCK < 0:\n        SEEN[0] = str(x)\n    y = numerator /",
         ),
     ),
     "a kernel that raises what it saw": (

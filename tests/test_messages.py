@@ -363,7 +363,7 @@ def test_a_figure_says_how_it_was_got(monkeypatch):
 
 # (exercise, a kept wrong answer, the part of the message, what must stand there, what must not)
 TOLD = [
-    ("fused_softmax", "not divided", "case", "float32, cut from: random numbers", None),
+    ("fused_softmax", "not divided", "case", "float32, cut from row 0 of: random numbers", None),
     ("fused_softmax", "x made float16", "case", "expected [", r"expected (\[.*\])\n  got      \1"),
     ("fused_softmax", "1e-6 added", "case", "expected [", r"expected (\[.*\])\n  got      \1"),
     ("fused_softmax", "padding with nothing", "why", "Here they hold NaN", "puts 0"),

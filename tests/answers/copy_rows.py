@@ -3,6 +3,73 @@
 LOAD = "x = tl.load(x_ptr + row * x_stride + column, mask=mask)"
 STORE = "tl.store(y_ptr + row * y_stride + column, x, mask=mask)"
 HEAD = "import torch\nimport triton\nimport triton.language as tl\n\n\n"
+TWO_ROWS = (
+    HEAD
+    + """@triton.jit
+def kernel(x_ptr, y_ptr, xs, ys, rows, columns, R: tl.constexpr, B: tl.constexpr):
+    r = tl.program_id(0) * R + tl.arange(0, R)[:, None]
+    c = tl.arange(0, B)[None, :]
+    mask = (r < rows) & (c < columns)
+    tl.store(y_ptr + r * ys + c, tl.load(x_ptr + r * xs + c, mask=mask), mask=mask)
+
+
+def copy_rows(x):
+    y = torch.empty_like(x)
+    m, n = x.shape
+    kernel[(triton.cdiv(m, 2),)](x, y, x.stride(0), y.stride(0), m, n, R=2, B=triton.next_power_of_2(n))
+    return y
+"""
+)
+TILES = (
+    HEAD
+    + """@triton.jit
+def kernel(x_ptr, y_ptr, xs, ys, columns, B: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    for start in range(0, columns, B):
+        c = start + tl.arange(0, B)
+        x = tl.load(x_ptr + row * xs + c, mask=c < columns, other=0.0)
+        tl.store(y_ptr + row * ys + c, x, mask=c < columns)
+
+
+def copy_rows(x):
+    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    kernel[(x.shape[0],)](x, y, x.stride(0), y.stride(0), x.shape[1], B=128)
+    return y
+"""
+)
+FLAT = (
+    HEAD
+    + """@triton.jit
+def kernel(x_ptr, y_ptr, xs, n, columns, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    x = tl.load(x_ptr + (i // columns) * xs + i % columns, mask=i < n)
+    tl.store(y_ptr + i, x, mask=i < n)
+
+
+def copy_rows(x):
+    y = x.new_empty(x.shape)
+    kernel[lambda meta: (triton.cdiv(x.numel(), meta["B"]),)](x, y, x.stride(0), x.numel(), x.shape[1], B=256)
+    return y
+"""
+)
+ONE_PROGRAM = (
+    HEAD
+    + """@triton.jit
+def kernel(x_ptr, y_ptr, xs, ys, rows, columns, B: tl.constexpr):
+    c = tl.arange(0, B)
+    for row in range(0, rows):
+        x = tl.load(x_ptr + c, mask=c < columns, eviction_policy="evict_first")
+        tl.store(y_ptr + c, x, mask=c < columns)
+        x_ptr += xs
+        y_ptr += ys
+
+
+def copy_rows(x):
+    y = torch.zeros_like(x)
+    kernel[(1,)](x, y, x.stride(0), y.stride(0), *x.shape, B=triton.next_power_of_2(x.shape[1]))
+    return y
+"""
+)
 
 WRONG = {
     "x's stride in bytes": ("stride_in_bytes", [("x.stride(0)", "x.stride(0) * x.element_size()")]),
@@ -64,6 +131,20 @@ WRONG = {
     "column numbers stored": ("addresses_stored", [("column, x, mask", "column, column, mask")]),
     "the mask stored": ("mask_stored", [("column, x, mask", "column, mask, mask")]),
     "rounded": ("rounded", [(STORE, "tl.store(y_ptr + row * y_stride + column, x.to(tl.float16), mask=mask)")]),
+    "−∞ and NaN made 0": ("values_replaced", [("column, x, mask", 'column, tl.where(x > -float("inf"), x, 0.0), mask')]),
+    "every tile the first": ("same_tile", TILES.replace("row * xs + c,", "row * xs + tl.arange(0, B),")),
+    "backwards, without the first tile": (
+        "columns_unwritten",
+        TILES.replace("range(0, columns, B)", "range((columns - 1) // B * B, 0, -B)").replace("B=128", "B=16"),
+    ),
+    "rows not masked": ("row_out_of_bounds", TWO_ROWS.replace("(r < rows) & ", "")),
+    "the row by the stride": ("row_stride", FLAT.replace("i // columns) * xs + i % columns", "i // xs) * xs + i % xs")),
+    "too few flat programs": ("columns_unwritten", FLAT.replace("triton.cdiv(x.numel(), meta[\"B\"])", "max(1, x.numel() // meta[\"B\"])")),
+    "the last row left out": ("rows_unwritten", ONE_PROGRAM.replace("range(0, rows)", "range(0, rows - 1)")),
+    "y kept from call to call": (
+        "not_from_a_kernel",
+        [("y = torch.empty_like(x)", "y = OUT.setdefault((x.shape, x.dtype), torch.empty_like(x))"), ("\ndef copy_rows", "\nOUT = {}\n\n\ndef copy_rows")],
+    ),
     "nothing stored": ("nothing_stored", [(STORE, "pass")]),
     "stores into x": ("input_overwritten", [("tl.store(y_ptr + row * y_stride", "tl.store(x_ptr + row * x_stride")]),
     "y is x": ("input_overwritten", [("y = torch.empty_like(x)", "y = x")]),
@@ -85,65 +166,10 @@ WRONG = {
 }  # fmt: skip
 
 RIGHT = {
-    "two rows a program, 2-D tiles": HEAD
-    + """@triton.jit
-def kernel(x_ptr, y_ptr, xs, ys, rows, columns, R: tl.constexpr, B: tl.constexpr):
-    r = tl.program_id(0) * R + tl.arange(0, R)[:, None]
-    c = tl.arange(0, B)[None, :]
-    mask = (r < rows) & (c < columns)
-    tl.store(y_ptr + r * ys + c, tl.load(x_ptr + r * xs + c, mask=mask), mask=mask)
-
-
-def copy_rows(x):
-    y = torch.empty_like(x)
-    m, n = x.shape
-    kernel[(triton.cdiv(m, 2),)](x, y, x.stride(0), y.stride(0), m, n, R=2, B=triton.next_power_of_2(n))
-    return y
-""",
-    "a loop over tiles": HEAD
-    + """@triton.jit
-def kernel(x_ptr, y_ptr, xs, ys, columns, B: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64)
-    for start in range(0, columns, B):
-        c = start + tl.arange(0, B)
-        x = tl.load(x_ptr + row * xs + c, mask=c < columns, other=0.0)
-        tl.store(y_ptr + row * ys + c, x, mask=c < columns)
-
-
-def copy_rows(x):
-    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
-    kernel[(x.shape[0],)](x, y, x.stride(0), y.stride(0), x.shape[1], B=128)
-    return y
-""",
-    "flat, by division": HEAD
-    + """@triton.jit
-def kernel(x_ptr, y_ptr, xs, n, columns, B: tl.constexpr):
-    i = tl.program_id(0) * B + tl.arange(0, B)
-    x = tl.load(x_ptr + (i // columns) * xs + i % columns, mask=i < n)
-    tl.store(y_ptr + i, x, mask=i < n)
-
-
-def copy_rows(x):
-    y = x.new_empty(x.shape)
-    kernel[lambda meta: (triton.cdiv(x.numel(), meta["B"]),)](x, y, x.stride(0), x.numel(), x.shape[1], B=256)
-    return y
-""",
-    "one program for all rows": HEAD
-    + """@triton.jit
-def kernel(x_ptr, y_ptr, xs, ys, rows, columns, B: tl.constexpr):
-    c = tl.arange(0, B)
-    for row in range(0, rows):
-        x = tl.load(x_ptr + c, mask=c < columns, eviction_policy="evict_first")
-        tl.store(y_ptr + c, x, mask=c < columns)
-        x_ptr += xs
-        y_ptr += ys
-
-
-def copy_rows(x):
-    y = torch.zeros_like(x)
-    kernel[(1,)](x, y, x.stride(0), y.stride(0), *x.shape, B=triton.next_power_of_2(x.shape[1]))
-    return y
-""",
+    "two rows a program, 2-D tiles": TWO_ROWS,
+    "a loop over tiles": TILES,
+    "flat, by division": FLAT,
+    "one program for all rows": ONE_PROGRAM,
     "from the last row up, through float32": HEAD
     + """@triton.jit
 def kernel(x_ptr, y_ptr, xs, ys, columns, B: tl.constexpr):

@@ -93,6 +93,14 @@ WRONG = {
         "imprecise",
         [(END, "return m, tl.exp(tl.log(d1) + m1 - anchor) + tl.exp(tl.log(d2) + m2 - anchor)")],
     ),
+    "one sum where the maxima are equal": (
+        "equal_maxima",
+        [(END, "return m, tl.where(m1 == m2, d1, d1 * tl.exp(m1 - anchor) + d2 * tl.exp(m2 - anchor))")],
+    ),
+    "exponents not below -10": (
+        "exponent_clipped",
+        [("m1 - anchor", "tl.maximum(m1 - m, -10.0)"), ("m2 - anchor", "tl.maximum(m2 - m, -10.0)")],
+    ),
     "tl.max": ("max_reduces", [("tl.maximum", "tl.max")]),
     "math.exp": (
         "python_math",

@@ -71,6 +71,32 @@ def kernel(m_ptr, d_ptr, x_ptr, xs, columns, TILE: tl.constexpr):
 """
     + HOST % 64
 )
+TWO_ROWS = (
+    HEAD
+    + """@triton.jit
+def kernel(out, x_ptr, xs, rows, columns, R: tl.constexpr, TILE: tl.constexpr):
+    row = tl.program_id(0) * R + tl.arange(0, R)
+    m = tl.full((R,), -float("inf"), tl.float32)
+    d = tl.zeros((R,), tl.float32)
+    for start in range(0, columns, TILE):
+        c = start + tl.arange(0, TILE)
+        mask = (row[:, None] < rows) & (c[None, :] < columns)
+        x = tl.load(x_ptr + row[:, None] * xs + c[None, :], mask=mask, other=-float("inf")).to(tl.float32)
+        new = tl.maximum(m, tl.max(x, axis=1))
+        base = tl.where(new == -float("inf"), 0.0, new)
+        d = d * tl.exp(m - base) + tl.sum(tl.exp(x - base[:, None]), axis=1)
+        m = new
+    tl.store(out + row, m, mask=row < rows)
+    tl.store(out + rows + row, d, mask=row < rows)
+
+
+def online_stats(x):
+    rows, columns = x.shape
+    out = torch.empty((2, rows), dtype=torch.float32, device=x.device)
+    kernel[(triton.cdiv(rows, 2),)](out, x, x.stride(0), rows, columns, R=2, TILE=128)
+    return out[0], out[1]
+"""
+)
 
 WRONG = {
     "never rescaled": ("never_rescaled", [("d * tl.exp(m - anchor)", "d")]),
@@ -133,6 +159,46 @@ WRONG = {
     ),
     "lanes added": ("lanes_not_merged", LANES.replace("tl.sum(d * tl.exp(m - anchor), axis=0)", "tl.sum(d, axis=0)")),
     "a lane of padding": ("infinity_minus_infinity", LANES.replace('tl.where(new == -float("inf"), 0.0, new)', "new")),
+    "the stand-in carried, mended at the end": (
+        "stand_in_kept",
+        [("        m = new_m\n", "        m = anchor\n"), ("m_ptr + row, m)", "m_ptr + row, tl.where(d == 0.0, -float('inf'), m))")],
+    ),
+    "the stand-in carried": ("stand_in_kept", [("        m = new_m\n", "        m = anchor\n")]),
+    "a tile's stand-in in the maximum": (
+        "stand_in_kept",
+        [(NEW_M, "top = tl.max(x, axis=0)\n        new_m = tl.maximum(m, tl.where(top == -float('inf'), 0.0, top))")],
+    ),
+    "a low stand-in carried": ("stand_in_kept", [("        m = new_m\n", "        m = anchor\n"), ("0.0, new_m)", "-1e30, new_m)")]),
+    "lanes joined without a guard": ("infinity_minus_infinity", LANES.replace('tl.where(top == -float("inf"), 0.0, top)', "top")),
+    "only new maxima added": (
+        "tile_skipped",
+        [("        " + NEW_M, "        new_m = tl.max(x, axis=0)"),
+         ("        " + ANCHOR + "\n        " + D + "\n        m = new_m", "        if new_m > m:\n            d = d * tl.exp(m - new_m) + tl.sum(tl.exp(x - new_m), axis=0)\n            m = new_m")],
+    ),
+    "an empty tile sets d to 0": ("sum_reset", [(D, D + '\n        d = tl.where(tl.max(x, axis=0) == -float("inf"), 0.0, d)')]),
+    "the old maximum, rescaled after": (
+        "old_maximum",
+        [(D, 'old = tl.where(m == -float("inf"), 0.0, m)\n        d = (d + tl.sum(tl.exp(x - old), axis=0)) * tl.exp(old - anchor)')],
+    ),
+    "the first tile's maximum for all": (
+        "first_tile_anchor",
+        [(ANCHOR, "first = tl.where(start == 0, new_m, first)"), (D, "d += tl.sum(tl.exp(x - first), axis=0)"),
+         ("d = 0.0  #", "first = 0.0\n    d = 0.0  #"), ("d_ptr + row, d", "d_ptr + row, d * tl.exp(first - m)")],
+    ),
+    "tiles before the row": ("before_the_row", [(LOOP, "for start in range(columns - TILE, -TILE, -TILE):")]),
+    "the first tile twice": ("counted_twice", [(D, D + "\n        d += tl.where(start == 0, d, 0.0)")]),
+    "d starts at 1": (
+        "counted_twice",
+        [('m = -float("inf")  #', "m = tl.load(x_ptr + row * x_stride).to(tl.float32)  #"), ("d = 0.0  #", "d = 1.0  #")],
+    ),
+    "a NaN in d made 0": ("nan_swallowed", [("anchor = " + ANCHOR[9:], "anchor = new_m"), ("d_ptr + row, d", "d_ptr + row, tl.where(d != d, 0.0, d)")]),
+    "one maximum for several rows": ("maximum_over_rows", TWO_ROWS.replace("tl.max(x, axis=1)", "tl.max(x)")),
+    "the pointer moved and start added": (
+        "pointer_moved_twice",
+        [("        m = new_m\n", "        m = new_m\n        x_ptr += TILE\n"), ("x_ptr + row * x_stride + column", "x_ptr + column"),
+         (LOOP, "x_ptr += row * x_stride\n    " + LOOP)],
+    ),
+    "converted at the end": ("wrong_dtype", [("dtype=torch.float32", "dtype=x.dtype"), ("return m, d", "return m.float(), d.float()")]),
     "stored in every step": ("extra_stores", [("        m = new_m\n", "        m = new_m\n        tl.store(m_ptr + row, m)\n        tl.store(d_ptr + row, d)\n")]),
     "d not stored": ("nothing_stored", [("    tl.store(d_ptr + row, d)\n", "")]),
     "always row 0": ("same_row", [("x_ptr + row * x_stride", "x_ptr")]),
@@ -189,30 +255,7 @@ def kernel(m_ptr, d_ptr, x_ptr, xs, columns, TILE: tl.constexpr):
     tl.store(d_ptr + row, d)
 """
     + HOST % 256,
-    "two rows a program, 2-D tiles": HEAD
-    + """@triton.jit
-def kernel(out, x_ptr, xs, rows, columns, R: tl.constexpr, TILE: tl.constexpr):
-    row = tl.program_id(0) * R + tl.arange(0, R)
-    m = tl.full((R,), -float("inf"), tl.float32)
-    d = tl.zeros((R,), tl.float32)
-    for start in range(0, columns, TILE):
-        c = start + tl.arange(0, TILE)
-        mask = (row[:, None] < rows) & (c[None, :] < columns)
-        x = tl.load(x_ptr + row[:, None] * xs + c[None, :], mask=mask, other=-float("inf")).to(tl.float32)
-        new = tl.maximum(m, tl.max(x, axis=1))
-        base = tl.where(new == -float("inf"), 0.0, new)
-        d = d * tl.exp(m - base) + tl.sum(tl.exp(x - base[:, None]), axis=1)
-        m = new
-    tl.store(out + row, m, mask=row < rows)
-    tl.store(out + rows + row, d, mask=row < rows)
-
-
-def online_stats(x):
-    rows, columns = x.shape
-    out = torch.empty((2, rows), dtype=torch.float32, device=x.device)
-    kernel[(triton.cdiv(rows, 2),)](out, x, x.stride(0), rows, columns, R=2, TILE=128)
-    return out[0], out[1]
-""",
+    "two rows a program, 2-D tiles": TWO_ROWS,
     "the larger of the two exponents by where, a list returned": HEAD
     + """@triton.jit
 def kernel(m_ptr, d_ptr, x_ptr, xs, columns, TILE: tl.constexpr):

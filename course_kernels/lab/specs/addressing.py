@@ -32,6 +32,17 @@ def wrong_stride(session, case, result, at, proof) -> Finding | None:
     columns, stride = case.x.shape[1], case.x.shape[1] + case.gap
     numbers = result.launches[0]["numbers"] if result.launches else {}
     for name, value in numbers.items():
+        if value == stride and re.search(rf"//\s*{re.escape(name)}\b", source(session)):
+            return Finding(
+                "row_stride",
+                f"An element's row is found by dividing by `{name}`, the row stride of x, which counts what "
+                "lies between the rows too.",
+                at,
+                f"{proof} Here a row starts {stride} elements after the one before it, and has {columns} "
+                "columns.",
+                "Of element number i the row is i // columns and the column i % columns; the stride belongs "
+                "in the address only: row * x_stride + column.",
+            )
         used = re.search(rf"(tl\.load\(|\bx_ptr\b).*\*\s*{re.escape(name)}\b", source(session))
         if value != columns or "stride" not in name or not used:
             continue
@@ -145,6 +156,55 @@ def masked_wrongly(case, result, fault, at) -> Finding | None:
             next="Lane 0 belongs to column 0: x_ptr + row * x_stride + column, and nothing more.",
         )
     return None
+
+
+def moved_twice(session, fault, name, at) -> Finding | None:
+    """A pointer that a loop moves on, in an address to which the loop's start is added too."""
+    kernel = Code(source(session)).functions.get(fault["kernel"])
+    for loop in (node for node in ast.walk(kernel) if isinstance(node, ast.For)) if kernel else ():
+        variable, body = ast.unparse(loop.target), "\n".join(map(ast.unparse, loop.body))
+        lanes = [variable, *re.findall(rf"^(\w+) = [^\n]*\b{variable}\b", body, re.MULTILINE)]
+        for pointer in re.findall(r"^(\w+) \+= \w+$", body, re.MULTILINE):
+            address = re.search(rf"tl\.{fault['operation']}\({pointer} \+ ([^,]*)", body)
+            if address and any(re.search(rf"\b{lane}\b", address[1]) for lane in lanes):
+                return Finding(
+                    "pointer_moved_twice",
+                    f"Each tile is looked for twice as far along {name} as it lies: `{pointer}` is moved on "
+                    f"in every round, and `{variable}` is added to it as well.",
+                    at,
+                    f"In the loop over `{variable}` the address is {pointer} + {address[1]}; the mask, which "
+                    "knows one of the two only, lets lanes past the row through.",
+                    f"Do one of the two: leave `{pointer}` where it is, or add the lanes alone to it.",
+                )
+    return None
+
+
+def masked(session, kernel: str, operation: str) -> bool:
+    """True if every tl.load, or tl.store, of a kernel has a mask."""
+    function = Code(source(session)).functions.get(kernel)
+    calls = [node for node in ast.walk(function) if isinstance(node, ast.Call)] if function else []
+    calls = [call for call in calls if ast.unparse(call.func) == f"tl.{operation}"]
+    before = 1 if operation == "load" else 2
+    return bool(calls) and all(
+        len(call.args) > before or any(keyword.arg == "mask" for keyword in call.keywords) for call in calls
+    )
+
+
+def other_layout(session, result, fault, name) -> str:
+    """What to do about an address outside of a tensor that is neither x nor shaped like it."""
+    if not masked(session, fault["kernel"], fault["operation"]):
+        return (
+            f"Compare the addresses with how {name} is laid out, and mask the lanes that have no element "
+            "there."
+        )
+    advice = f"The mask is there, so the address does not fit {name}, or the grid does not. "
+    if len({launch["grid"][1] for launch in result.launches}) > 1:
+        advice += "The grids differ: a kernel that takes its number of chunks from its own grid needs the "
+        return advice + "number that the first launch had."
+    if fault["row"] and fault["row"] == fault["program"][1] != fault["program"][0]:
+        advice += "The row that it looks for is the program's number on axis 1 of the grid, and the rows are "
+        return advice + "on axis 0: compare tl.program_id in the two kernels."
+    return advice + "What one kernel stores at row * chunks + chunk, the next one loads from there."
 
 
 def one_axis(session, result, name, at) -> Finding | None:

@@ -12,6 +12,7 @@ from course_kernels.lab.specs.kernel import (
     row_stride,
     windows,
 )
+from course_kernels.lab.wording import number
 
 COPYING = ("clone", "copy_", "_to_copy", "contiguous")
 
@@ -93,7 +94,7 @@ class CopyRows(KernelExercise):
         return large(rng, (5_000, 40_000))
 
     def experiments(self):
-        return [bits_changed, fingerprints, row_stride]
+        return [bits_changed, not_copied, fingerprints, row_stride]
 
     def check_cost(self, session, case, result):
         if result.widest_load == 1 and case.x.shape[1] > 1:
@@ -132,6 +133,10 @@ class CopyRows(KernelExercise):
             ("zeros_stored", np.zeros(x.shape), "Zeros were stored, not the values.",
              "The second argument of tl.store is what tl.load returned."),
         ]  # fmt: skip
+        if 0 < tile < x.shape[1]:
+            first = np.resize(np.arange(tile), x.shape[1])
+            table.append(("same_tile", x[:, first], "Every tile of the result is the first tile of x.",
+                          "Load at the tile's own columns, start + the lanes, as in the store."))  # fmt: skip
         if x.shape[0] == x.shape[1]:
             table.append(("transposed", x.T, "Rows and columns have changed places.", SWAPPED))
         return table
@@ -192,6 +197,23 @@ def bits_changed(exercise, session, case, result):
         else "The smallest numbers come out as 0: something is computed between the load and the store.",
         "",
         "A copy leaves every bit as it is. Adding 0 does not: −0 + 0 is 0." if zero else "",
+        "Store what was loaded, as it is.",
+    )
+
+
+def not_copied(exercise, session, case, result):
+    """Ordinary numbers are copied; what is infinite, or NaN, is replaced."""
+    wrong, got = exercise.wrong(case, result, 0), result.values(0)
+    if np.isfinite(case.x[wrong]).any():
+        return None
+    pairs = zip(case.x[wrong], got[wrong], strict=True)
+    changed = sorted({f"{number(x)} comes out as {number(y)}" for x, y in pairs})
+    return Finding(
+        "values_replaced",
+        f"{'; '.join(changed[:3])}: something between the load and the store replaces it.",
+        "",
+        "Seen: every other number of this input is copied. A copy has nothing to guard against; lanes past "
+        "the row are kept out of the store by its mask.",
         "Store what was loaded, as it is.",
     )
 

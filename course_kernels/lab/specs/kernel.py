@@ -4,6 +4,7 @@ The order of the judgement: did it run, did it stay inside its tensors, did kern
 the values right, and only then what the traffic was. The first case that is not right is the one diagnosed.
 """
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -147,10 +148,9 @@ class KernelExercise(Exercise):
         if not result.races:
             return
         kernel, program, other = result.races[0]
-        number = program[0] if not any(program[1:]) else tuple(program)
         raise Finding(
             "race",
-            f"Program {number} of {kernel} loads what another program of the same launch stored.",
+            f"Program {_program(program)} of {kernel} loads what another program of the same launch stored.",
             at,
             f"It was stored by program number {other}. The interpreter runs programs one after another; a "
             "GPU runs them side by side, in any order, and the value may not be there yet.",
@@ -232,9 +232,11 @@ class KernelExercise(Exercise):
         if "stored" not in output:
             raise Finding(
                 "not_from_a_kernel",
-                f"{name} is not a tensor that this call allocated with PyTorch.",
+                f"{name} is not a tensor that this call allocated with PyTorch: it was made in an earlier "
+                "call, or by other means.",
                 at,
-                next=f"Allocate {name} with torch.empty_like(x), and let the kernel store into it.",
+                next=f"Allocate {name} anew in each call, with torch.empty_like(x), and let the kernel store "
+                "into it: whoever keeps an earlier result would find it overwritten.",
             )
         stored = result.stored(index)
         if stored.size == 0 or (stored > 0).all():
@@ -249,8 +251,22 @@ class KernelExercise(Exercise):
                 grids(result.launches),
                 f"End the kernel with tl.store to {name}'s addresses.",
             )
+        first = int(np.argmax(stored.ravel() == 0))
+        row, column = divmod(first, by_row.shape[1])
+        if row and column and not stored.ravel()[first:].any() and stored.max() == 1:
+            raise Finding(
+                "columns_unwritten",
+                f"Nothing of {name} was written from row {row}, column {column} on: {stored.size - first:,} "
+                f"of {count(stored.size, 'element')}.",
+                at,
+                grids(result.launches),
+                "Where each program takes the next BLOCK elements, whatever their row, the number of "
+                "programs is rounded up: triton.cdiv(rows * columns, BLOCK).",
+            )
         if len(empty_rows):
             again = int(stored.max())
+            programs = int(result.launches[-1]["grid"][0])
+            inside = programs >= len(by_row) or len(by_row) - len(empty_rows) > programs
             for look in (addressing.one_axis, addressing.stride_of_columns):
                 if again > 1 and (finding := look(session, result, name, at)) is not None:
                     raise finding
@@ -268,8 +284,13 @@ class KernelExercise(Exercise):
                 else f"{grids(result.launches)} The matrix has {len(by_row)} rows.",
                 f"Start the row that program `row` stores at row times {name}'s row stride."
                 if again > 1
+                else "Let the programs together take every row: a loop over rows ends at the number of rows, "
+                "and where rows are divided among programs the quotient is rounded up, "
+                "triton.cdiv(rows, …), and the rows are masked."
+                if inside
                 else "Launch one program for every row, and let each program find its row from "
-                "tl.program_id(0).",
+                "tl.program_id(0). Where each program takes several rows, their number is rounded up: "
+                "triton.cdiv(rows, programs).",
             )
         row = int(np.flatnonzero(~by_row.all(axis=1))[0])
         missing = np.flatnonzero(~by_row[row])
@@ -291,7 +312,9 @@ class KernelExercise(Exercise):
                 f"Columns are counted from 0, so the last of {by_row.shape[1]} is {missing[0]}.",
                 "The mask is column < columns.",
             )
-        whole = missing[0] == missing[-1] - len(missing) + 1 and missing[-1] == by_row.shape[1] - 1
+        together = missing[0] == missing[-1] - len(missing) + 1
+        whole = together and missing[-1] == by_row.shape[1] - 1
+        head = together and missing[0] == 0 and not whole
         raise Finding(
             "columns_unwritten",
             f"Columns of {name} were never written: in row {row}, {len(missing):,} of {by_row.shape[1]:,}, "
@@ -302,10 +325,14 @@ class KernelExercise(Exercise):
             f"All columns from {missing[0]} to the end are missing: the block, or the last tile, stops short "
             "there."
             if whole
+            else f"All columns up to {missing[-1]} are missing, and the rest is there: the first tile is "
+            "left out."
+            if head
             else "",
-            "Cover every column: BLOCK of at least the number of columns, or tiles up to and including the "
-            "last, "
-            "partial one.",
+            "Let the walk take the tile that starts at column 0 too: range(a, 0, -TILE) stops before it."
+            if head
+            else "Cover every column: BLOCK of at least the number of columns, or tiles up to and including "
+            "the last, partial one.",
         )
 
     def check_faults(self, session: Session, case: Case, result: Result) -> None:
@@ -313,17 +340,20 @@ class KernelExercise(Exercise):
             return
         fault = result.faults[0]
         rows, columns = case.x.shape
-        program = fault["program"][0]
+        program = _program(fault["program"])
         verb, past = ("loads", "loaded") if fault["operation"] == "load" else ("stores", "stored")
         names = {"x": "x"} | {o.get("region"): n for n, o in zip(self.outputs, result.outputs, strict=False)}
         name = names.get(fault["tensor"]) or addressing.called(result, fault["tensor"], fault["kernel"])
         lanes = count(fault["lanes"], "lane")
         row, column = fault["row"], fault["column"]
+        # Whole rows past the end; what is past the end of the last row alone is seldom a multiple of one.
+        rows_past = fault["lanes"] // columns if columns & (columns - 1) else 0
+        if rows_past * columns != fault["lanes"] or (row, column) != (rows - 1, columns):
+            rows_past = 0
+        place = f"row {rows}, column 0" if rows_past else f"row {row}, column {column}".replace("-", "−")
         at = (
-            f"The case: x is {case.shape} {dtype_name(case)}, {case.about}. Program {program} {verb} row "
-            f"{row}, "
-            f"column {column} ({lanes}); x has {count(rows, 'row')} and {count(columns, 'column')}, counted "
-            "from 0."
+            f"The case: x is {case.shape} {dtype_name(case)}, {case.about}. Program {program} {verb} {place} "
+            f"({lanes}); x has {count(rows, 'row')} and {count(columns, 'column')}, counted from 0."
         )
         if tuple(fault["shape"]) != case.x.shape:
             raise Finding(
@@ -335,8 +365,7 @@ class KernelExercise(Exercise):
                 + (f"element {column}" if len(fault["shape"]) == 1 else f"row {row}, column {column}")
                 + f" ({lanes}).",
                 grids(result.launches),
-                f"Compare the addresses with how {name} is laid out, and mask the lanes that have no element "
-                "there.",
+                addressing.other_layout(session, result, fault, name),
             )  # fmt: skip
         tweaked = self._flat_again(session, case)
         if (
@@ -378,6 +407,27 @@ class KernelExercise(Exercise):
             )
         if (finding := addressing.masked_wrongly(case, result, fault, at)) is not None:
             raise finding
+        others = {f["operation"] for f in result.faults}
+        both = " (the store does it too)" if fault["operation"] == "load" and "store" in others else ""
+        if column < 0 <= row:
+            raise Finding(
+                "before_the_row",
+                f"The kernel {verb} elements before the start of a row of {name}: negative columns{both}.",
+                at,
+                next="Let a tile start at column 0 or later, at a multiple of its width; or mask both ends: "
+                "(column >= 0) & (column < columns).",
+            )
+        if rows_past:
+            raise Finding(
+                "row_out_of_bounds",
+                f"The kernel {verb} rows that {name} does not have: a tile reaches past the last row, and "
+                f"its mask stops columns only{both}.",
+                at,
+                f"The grid was {grid(result.launches[0])}.",
+                "Where a tile has several rows, the mask has two parts: (row < rows) & (column < columns).",
+            )
+        if (finding := addressing.moved_twice(session, fault, name, at)) is not None:
+            raise finding
         if row >= rows or row < 0:
             finding = addressing.beyond_the_rows(session, case, result, fault, name, at)
             if finding is not None:
@@ -398,8 +448,6 @@ class KernelExercise(Exercise):
                 next="Columns are counted from 0: the mask is column < columns.",
             )
         kind = "load_mask" if fault["operation"] == "load" else "store_mask"
-        others = {f["operation"] for f in result.faults}
-        both = " (the store does it too)" if kind == "load_mask" and "store" in others else ""
         raise Finding(
             kind,
             f"The kernel {verb} past the end of a row of {name}: the tl.{fault['operation']} has no mask, or "
@@ -475,8 +523,11 @@ class KernelExercise(Exercise):
             given = [
                 (i, np.asarray(g)) for i, g in enumerate(guesses) if g is not None and not np.isnan(g).all()
             ]
-            # NaN tells nothing: much leads there.
-            tells = any((~self.near(case, g, wanted[i], i) & ~np.isnan(g)).any() for i, g in given)
+            # NaN tells nothing: much leads there. Nor does what is not demanded, such as the m beside a NaN.
+            tells = any(
+                (~self.near(case, g, wanted[i], i) & ~np.isnan(g) & self.wrong(case, result, i)).any()
+                for i, g in given
+            )
             if given and (tells or not telling) and self.matches(case, result, entry[1]):
                 found.append(entry)
         return found
@@ -493,6 +544,9 @@ class KernelExercise(Exercise):
         for experiment in self.experiments():
             finding = experiment(self, session, case, result)
             if finding is not None:
+                named = re.match(r"Row (\d+)\b", finding.what)
+                if named and int(named[1]) != bad[0] and not finding.case:  # show the row it speaks of
+                    shown = self.show_case(*self.shrink(session, case, [int(named[1])], result.widest_load))
                 finding.case = finding.case or shown
                 return finding
         tried = {
@@ -503,7 +557,10 @@ class KernelExercise(Exercise):
         good = [about for about, is_right in tried.items() if is_right]
         poor = [about for about, is_right in tried.items() if not is_right]
         more = f", and for {len(poor) - 3} more" if len(poor) > 3 else ""
-        known = f"Right for {len(good)} of {len(tried)} inputs; wrong for {'; for '.join(poor[:3])}{more}."
+        known = (
+            f"{'Before the cut: right' if small is not case else 'Right'} for {len(good)} of {len(tried)} "
+            f"inputs; wrong for {'; for '.join(poor[:3])}{more}."
+        )
         return Finding(
             None, "The values are wrong, and no mistake that the check knows explains them.", shown,
             known, self.guess(case, tried),
@@ -516,7 +573,7 @@ class KernelExercise(Exercise):
         widths = sorted({n for n in (*SHRUNK, tile + 1, 2 * tile, 2 * tile + 1) if n < row.shape[1]}) + [
             row.shape[1]
         ]
-        cut = f"cut from: {case.about}"
+        cut = f"cut from row {bad[0]} of: {case.about}" if len(case.x) > 1 else f"cut from: {case.about}"
         short = [replace(case, x=row[:, :n].copy(), gap=0, about=cut) for n in widths]
         short.append(case)
         results = session.run(short)
@@ -530,7 +587,8 @@ class KernelExercise(Exercise):
         rows = self.wrong_rows(case, result)
         row = int(rows[0]) if rows is not None else 0
         wanted = self.expected(case.x)
-        lines = [f"The smallest case found: x is {case.shape} {dtype_name(case)}, {case.about}; row {row}:"]
+        place = f"; row {row}" if len(case.x) > 1 else ""
+        lines = [f"The smallest case found: x is {case.shape} {dtype_name(case)}, {case.about}{place}:"]
         index = next((i for i in range(len(self.outputs)) if self.wrong(case, result, i).any()), 0)
         several = len(self.outputs) > 1
         wrong = self.wrong(case, result, index).reshape(case.x.shape[0], -1)[row]
@@ -543,7 +601,8 @@ class KernelExercise(Exercise):
         columns = f" from column {start}" if start else ""
         lines.append(f"  x        {numbers(case.x[row][cut])}{columns}")
         for i, pair in enumerate(pairs):
-            if not several and i != index:
+            demanded = not np.isnan(pair[0]).all() or self.wrong(case, result, i)[row].any()
+            if i != index and not (several and demanded):
                 continue
             name = f"{self.outputs[i]} " if several else ""
             one = slice(0, SHOWN) if len(pair[0]) == 1 else cut
@@ -581,8 +640,13 @@ class KernelExercise(Exercise):
             times = result.x_loads.mean() if result.x_loads.size else 0
             scratch = result.scratch_loads
             what = f"You read each element of x {times:.3g} times; {loads / case.x.size:.3g} would do."
+            fewer = self.fewer_loads
             if times - loads / case.x.size < 0.05:
                 what = f"Elements loaded beyond what is needed: {result.loads - loads}."
+                fewer = (
+                    "Leave out the small load besides those of the whole row: what it brings is in the tiles "
+                    "too. A running maximum can start at −∞."
+                )
             if scratch:
                 what = (
                     f"Besides x, {count(scratch, 'element')} that the kernel had stored itself "
@@ -606,7 +670,7 @@ class KernelExercise(Exercise):
                 at,
                 f"Counted: {count(result.loads, 'element')} loaded ({result.loads * size:,} bytes); needed: "
                 f"{loads:,} ({loads * size:,} bytes). Stored: {result.stores:,}.",
-                self.fewer_loads,
+                fewer,
             )
         if result.stores > stores:
             raise Finding(
@@ -705,6 +769,8 @@ def fingerprints(exercise, session, case, result):
         found = exercise.recognise(other, outcome)
         if (other, outcome) not in pairs:
             found = [f for f in found if f[0] in possible]
+        if other is case or (other, outcome) not in pairs:
+            found = [f for f in found if not contradicted(exercise, session, other, f[0])]
         # Where several mistakes give the same here, the other inputs that came out wrong decide.
         for another in session.wrong:
             if len({name for name, *_ in found}) > 1 and another[0] is not other:
@@ -716,6 +782,19 @@ def fingerprints(exercise, session, case, result):
                 what, advice = addressing.not_scaled(session) or (what, advice)
             return Finding(mistake, what, "", "The output is, number for number, what that gives.", advice)
     return one_tile(exercise, session, case, result)
+
+
+def contradicted(exercise, session, case, mistake) -> bool:
+    """True if other plain inputs came out wrong too, and none of them as the mistake would have it."""
+    plain = [
+        (c, r)
+        for c, r in session.wrong
+        if c is not case and c.x.dtype == np.float32 and not c.gap and c.x.shape[1] > 1
+        and np.isfinite(c.x).all() and np.abs(c.x).max() < 40
+    ]  # fmt: skip
+    return bool(plain) and not any(
+        mistake in {name for name, *_ in exercise.recognise(c, r, telling=False)} for c, r in plain
+    )
 
 
 # What a walk of several tiles mixes with its rescaling.
@@ -774,6 +853,14 @@ def excerpt(x: np.ndarray, wrong: np.ndarray, wanted: np.ndarray, got: np.ndarra
         error = np.where(wrong, np.nan_to_num(error, nan=np.inf), -1.0)
         at = int(np.argmax(error >= min(error.max() / 2, 0.01)))
     return max(0, min(at - 1, len(x) - SHOWN))
+
+
+def _program(program) -> str:
+    """A program's number, or its place in the grid: "3", "(3, 1)"."""
+    program = tuple(program)
+    while len(program) > 1 and not program[-1]:
+        program = program[:-1]
+    return str(program) if len(program) > 1 else str(program[0])
 
 
 def _s(number: float) -> str:

@@ -178,6 +178,26 @@ class OnlineMerge(Exercise):
                     "On every ordinary pair, the result is number for number what that gives.",
                     advice,
                 )
+        if all(one_of_equals(c, r)[wrong(c, r)].all() for c, r in finite):
+            return Finding(
+                "equal_maxima",
+                "Where the two maxima are equal, one of the sums is lost.",
+                shown,
+                "Proven: of the ordinary pairs, those of equal maxima come out wrong and no others.",
+                "With m1 = m2 both stretches count in full: d1 + d2. " + RESCALE,
+            )
+        if (least := least_factor(finite)) is not None:
+            return Finding(
+                "exponent_clipped",
+                f"The stretch with the smaller maximum always counts for about {least:.2g} of its sum or "
+                "more, however far below it lies.",
+                shown,
+                f"Seen in every pair whose maxima are more than 100 apart: d is too large by {least:.2g} "
+                f"times the other sum. Likely the exponent is kept above {np.log(least):.3g}.".replace(
+                    "-", "−"
+                ),
+                "Leave m1 − m and m2 − m as they are: exp of a very low number is 0, and that is right.",
+            )
         if self.right_higher_up(session, case, result):
             return Finding(
                 "floor_for_infinity",
@@ -320,6 +340,27 @@ def off(case: Case, result: Result) -> np.ndarray:
     with np.errstate(all="ignore"):
         shares = [np.abs(result.values(i) - want) / np.abs(want) for i, want in enumerate(expected(case.x))]
     return np.nan_to_num(np.maximum(*shares), nan=np.inf)
+
+
+def one_of_equals(case: Case, result: Result) -> np.ndarray:
+    """Where the two maxima are equal, and d is one of the two sums."""
+    m1, d1, m2, d2 = case.x
+    d = result.values(1)
+    return (m1 == m2) & (np.isclose(d, d1) | np.isclose(d, d2))
+
+
+def least_factor(pairs) -> float | None:
+    """The share of the smaller stretch's sum that is added to the other's, if all pairs far apart say one."""
+    shares = []
+    for case, result in pairs:
+        m1, d1, m2, d2 = case.x.astype(np.float64)
+        far = np.abs(m1 - m2) > 100
+        high, low = np.where(m1 > m2, (d1, d2), (d2, d1))
+        shares.append(((result.values(1) - high) / low)[far])
+    shares = np.concatenate(shares)
+    with np.errstate(all="ignore"):
+        alike = len(shares) > 1 and np.ptp(shares) <= 0.1 * shares.min()
+    return float(np.median(shares)) if alike and 0 < shares.min() and shares.max() < 0.5 else None
 
 
 def matches(case: Case, result: Result, guess) -> bool:

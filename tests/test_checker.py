@@ -10,6 +10,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+import triton
+import triton.language as tl
 
 from course_kernels.lab import checking, grading, learner, sandbox, specs, stubs, zygote
 from course_kernels.lab.files import solution_file
@@ -248,6 +250,28 @@ def test_nothing_lies_near_a_tensor():
     assert all(region.base % 64 == 0 for region in meter.regions)  # as PyTorch's own
     zeros = [r for r in meter.regions if r.initialised and not r.given]
     assert len(zeros) == 4 and not any(region.values(region.tensor).any() for region in zeros)
+
+
+@triton.jit
+def in_pairs(y_ptr, x_ptr, columns):
+    lane = tl.arange(0, 4)
+    pairs = (x_ptr + 2 * lane).to(tl.pointer_type(tl.int64), bitcast=True)
+    tl.store(y_ptr + lane, tl.load(pairs, mask=2 * lane < columns, other=0))
+
+
+@pytest.mark.versions
+@pytest.mark.parametrize(("columns", "loads", "faults"), [(8, 8, 0), (7, 6, 1)])
+def test_a_wide_load_counts_every_element_that_it_takes(columns, loads, faults):
+    """Two float32 by one load of 64 bits are two; and both must lie in the tensor."""
+    meter = Meter()
+    x = sandbox.place(np.ones((1, columns), np.float32), gap=0)
+    with meter, AllocationOnly(meter):
+        meter.give("x", x)
+        y = torch.empty(4, dtype=torch.int64)
+        in_pairs[(1,)](y, x, columns)
+    assert (meter.loads(), meter.stores(), len(meter.faults)) == (loads, 4, faults)
+    kept = meter.region_of(y).values(y).view(np.float32)[:loads]
+    assert (kept == 1).all()
 
 
 @pytest.fixture

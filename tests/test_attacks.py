@@ -693,6 +693,13 @@ def test_what_people_write_is_in_place():
                 "@triton.jit\n@partial\ndef k(x): pass",
                 "def make(seen):\n    @triton.jit\n    def k(x):\n        seen.append(x)\n    return k",
                 "LOG = SEEN.append\n@triton.jit\ndef k(x):\n    LOG(x)",
+                "def print(x): SEEN[0] = x\n@triton.jit\ndef k(x):\n    print(x)",
+                "def f():\n    global abs\n    abs = SEEN.get\n@triton.jit\ndef k(x):\n    abs(x)",
+                "def make(abs):\n    @triton.jit\n    def k(x):\n        abs(x)\n    return k",
+                "abs = 1\ndef make(abs):\n    @triton.jit\n    def k(x):\n        abs[0] = x\n    return k",
+                "N = 1\ndef f():\n    global N\n    N = SEEN\n@triton.jit\ndef k(x):\n    N[0] = x",
+                "from math import exp\nexp = SEEN.get\n@triton.jit\ndef k(x):\n    exp(x)",
+                "for abs in [SEEN.get]: pass\n@triton.jit\ndef k(x):\n    abs(x)",
             )
         ),
         "class A:\n    def f(self, k):\n        self = k\n        self.run = y",

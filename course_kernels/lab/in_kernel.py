@@ -46,11 +46,36 @@ def out_of_place(tree: ast.Module, modules: dict[str, str]) -> list[tuple[int, s
             if ast.unparse(node) in jits and isinstance(node.ctx, ast.Load):
                 found.append((node.lineno, f"{ast.unparse(node)} other than as a decorator"))
 
-    known = imported | BUILTINS | {kernel.name for kernel in kernels}
-    known |= _constants(tree, modules, imported) - {function.name for function in functions}
+    constants = _constants(tree, modules, imported)
+    known = imported | BUILTINS | {kernel.name for kernel in kernels} | constants
+    known -= _given(tree, kernels) - constants
+    for function in functions:  # what a kernel is made in, and what reaches out with `global`
+        if function not in kernels and any(kernel in ast.walk(function) for kernel in kernels):
+            known -= _given(function, kernels) - {kernel.name for kernel in kernels}
+    known -= {name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names}
     for kernel in kernels:
         found += _of(kernel, known, {k for k, m in modules.items() if m.split(".")[0] in MODULES})
     return found
+
+
+def _given(tree: ast.AST, kernels: list) -> set[str]:
+    """Names given to something outside the kernels, be it to an argument: `max` may be the file's own."""
+    inside = {id(n) for kernel in kernels for n in ast.walk(kernel)}
+    names = set()
+    for node in ast.walk(tree):
+        if id(node) in inside:
+            continue
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            names.add(node.id)
+        elif isinstance(node, ast.arg):
+            names.add(node.arg)
+        elif node is not tree and isinstance(
+            node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.ExceptHandler
+        ):
+            names.add(node.name)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] not in MODULES:
+            names |= {alias.asname or alias.name for alias in node.names}
+    return names
 
 
 def _constants(tree: ast.Module, modules: dict[str, str], imported: set[str]) -> set[str]:

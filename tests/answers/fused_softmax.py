@@ -9,6 +9,28 @@ LAUNCH = (
     "softmax_kernel[(rows,)](y, x, y.stride(0), x.stride(0), columns, BLOCK=triton.next_power_of_2(columns))"
 )
 
+HEAD = "import torch\nimport triton\nimport triton.language as tl\n\n\n"
+TWO_ROWS = (
+    HEAD
+    + """@triton.jit
+def kernel(x_ptr, y_ptr, xs, ys, rows, columns, R: tl.constexpr, B: tl.constexpr):
+    r = tl.program_id(0) * R + tl.arange(0, R)[:, None]
+    c = tl.arange(0, B)[None, :]
+    mask = (r < rows) & (c < columns)
+    x = tl.load(x_ptr + r * xs + c, mask=mask, other=-float("inf")).to(tl.float32)
+    x = tl.where(r < rows, x, 0.0)
+    e = tl.exp(x - tl.max(x, axis=1)[:, None])
+    tl.store(y_ptr + r * ys + c, e / tl.sum(e, axis=1)[:, None], mask=mask)
+
+
+def fused_softmax(x):
+    y = torch.empty_like(x)
+    m, n = x.shape
+    kernel[(triton.cdiv(m, 2),)](x, y, x.stride(0), y.stride(0), m, n, R=2, B=triton.next_power_of_2(n))
+    return y
+"""
+)
+
 WRONG = {
     "check called in the file": (
         "exception",
@@ -58,6 +80,29 @@ WRONG = {
                 "import torch\nclass Options: pass\nOPTIONS = Options()\nOPTIONS.num_warps = 4\n",
             )
         ],
+    ),
+    "one maximum for the rows of a 2-D tile": (
+        "global_max",
+        TWO_ROWS.replace("tl.max(x, axis=1)[:, None]", "tl.max(x)").replace(
+            "x = tl.where(r < rows, x, 0.0)", "pass"
+        ),
+    ),
+    "one sum for the rows of a 2-D tile": (
+        "rows_mixed",
+        TWO_ROWS.replace("tl.sum(e, axis=1)[:, None]", "tl.sum(tl.where(mask, e, 0.0))"),
+    ),
+    "the largest |x|": (
+        "absolute_maximum",
+        [("tl.max(x, axis=0)", "tl.max(tl.where(mask, tl.abs(x), 0.0), axis=0)")],
+    ),
+    "lanes past the row made 0 after the maximum": (
+        "padding_zero",
+        [("tl.exp(x - tl.max(x, axis=0))", "tl.exp(tl.where(mask, x - tl.max(x, axis=0), 0.0))")],
+    ),
+    "a sum of exp(x)": ("maximum_left_in", [("tl.sum(numerator", "tl.sum(tl.exp(x)")]),
+    "1 added to the sum": (
+        "one_added",
+        [("/ tl.sum(numerator, axis=0)", "/ (1.0 + tl.sum(numerator, axis=0))")],
     ),
     "divided by the number of lanes": ("mean", [("/ tl.sum(numerator, axis=0)", "/ BLOCK")]),
     "padding with 0": ("padding_zero", [('other=-float("inf")', "other=0.0")]),
@@ -337,26 +382,8 @@ WRONG = {
     "renamed": ("entry_missing", [("def fused_softmax(", "def softmax_fused(")]),
 }
 
-HEAD = "import torch\nimport triton\nimport triton.language as tl\n\n\n"
 RIGHT = {
-    "two rows a program, 2-D tiles": HEAD
-    + """@triton.jit
-def kernel(x_ptr, y_ptr, xs, ys, rows, columns, R: tl.constexpr, B: tl.constexpr):
-    r = tl.program_id(0) * R + tl.arange(0, R)[:, None]
-    c = tl.arange(0, B)[None, :]
-    mask = (r < rows) & (c < columns)
-    x = tl.load(x_ptr + r * xs + c, mask=mask, other=-float("inf")).to(tl.float32)
-    x = tl.where(r < rows, x, 0.0)
-    e = tl.exp(x - tl.max(x, axis=1)[:, None])
-    tl.store(y_ptr + r * ys + c, e / tl.sum(e, axis=1)[:, None], mask=mask)
-
-
-def fused_softmax(x):
-    y = torch.empty_like(x)
-    m, n = x.shape
-    kernel[(triton.cdiv(m, 2),)](x, y, x.stride(0), y.stride(0), m, n, R=2, B=triton.next_power_of_2(n))
-    return y
-""",
+    "two rows a program, 2-D tiles": TWO_ROWS,
     "a persistent loop over rows": HEAD
     + """@triton.jit
 def kernel(x_ptr, y_ptr, xs, ys, rows, columns, B: tl.constexpr):

@@ -5,6 +5,26 @@ D = "d = tl.sum(tl.exp(shifted), axis=0)"
 STORE = "tl.store(y_ptr + row * y_stride + column, y, mask=mask)"
 HEAD = "import torch\nimport triton\nimport triton.language as tl\n\n\n"
 
+TWO_ROWS = (
+    HEAD
+    + """@triton.jit
+def kernel(x_ptr, y_ptr, xs, ys, rows, columns, R: tl.constexpr, B: tl.constexpr):
+    r = tl.program_id(0) * R + tl.arange(0, R)[:, None]
+    c = tl.arange(0, B)[None, :]
+    mask = (r < rows) & (c < columns)
+    x = tl.load(x_ptr + r * xs + c, mask=mask, other=-float("inf")).to(tl.float32)
+    x = x - tl.max(x, axis=1, keep_dims=True)
+    tl.store(y_ptr + r * ys + c, x - tl.log(tl.sum(tl.exp(x), axis=1, keep_dims=True)), mask=mask)
+
+
+def log_softmax(x):
+    y = torch.empty_like(x)
+    m, n = x.shape
+    kernel[(triton.cdiv(m, 2),)](x, y, x.stride(0), y.stride(0), m, n, R=2, B=triton.next_power_of_2(n))
+    return y
+"""
+)
+
 WRONG = {
     "m + log d first": ("lost_digits", [(Y, "y = x - (tl.max(x, axis=0) + tl.log(d))")]),
     "log-sum-exp kept in a variable": ("lost_digits", [(Y, "lse = tl.log(d) + tl.max(x, axis=0)\n    y = x - lse")]),
@@ -35,6 +55,17 @@ WRONG = {
     "log d taken from x": ("maximum_left_in", [(Y, "y = x - tl.log(d)")]),
     "log d added": ("sign", [(Y, "y = shifted + tl.log(d)")]),
     "negative log-likelihood": ("negated", [(Y, "y = tl.log(d) - shifted")]),
+    "m + log d in float64": ("lost_digits", [("tl.float32", "tl.float64"), (Y, "y = x - (tl.max(x, axis=0) + tl.log(d))")]),
+    "the largest |x|": ("absolute_maximum", [("tl.max(x, axis=0)", "tl.max(tl.where(mask, tl.abs(x), 0.0), axis=0)")]),
+    "lanes past the row made 0 after the maximum": ("padding_zero", [("shifted = x - tl.max(x, axis=0)", "shifted = tl.where(mask, x - tl.max(x, axis=0), 0.0)")]),
+    "a sum of exp(x)": ("maximum_left_in", [("tl.exp(shifted)", "tl.exp(x)")]),
+    "the logarithms summed": ("log_before_sum", [(Y, "y = shifted - tl.sum(tl.where(mask, tl.log(tl.exp(shifted)), 0.0), axis=0)")]),
+    "the mean of the exponentials": ("mean", [(D, D + " / columns")]),
+    "log of 1 + d": ("one_added", [("tl.log(d)", "tl.log(1.0 + d)")]),
+    "one maximum for the rows of a 2-D tile": ("global_max", TWO_ROWS.replace("tl.max(x, axis=1, keep_dims=True)", "tl.max(x)")),
+    "a sum down the columns of a 2-D tile": (
+        "wrong_axis", TWO_ROWS.replace("tl.sum(tl.exp(x), axis=1", "tl.sum(tl.where(mask, tl.exp(x), 0.0), axis=0").replace("R=2", "R=4"),
+    ),
     "divided by log d": ("divided", [(Y, "y = shifted / tl.log(d)")]),
     "log of the mean": ("mean", [(Y, "y = shifted - tl.log(columns.to(tl.float32))")]),
     "padding with 0": ("padding_zero", [('other=-float("inf")', "other=0.0")]),
@@ -64,23 +95,7 @@ WRONG = {
 }  # fmt: skip
 
 RIGHT = {
-    "two rows a program, 2-D tiles": HEAD
-    + """@triton.jit
-def kernel(x_ptr, y_ptr, xs, ys, rows, columns, R: tl.constexpr, B: tl.constexpr):
-    r = tl.program_id(0) * R + tl.arange(0, R)[:, None]
-    c = tl.arange(0, B)[None, :]
-    mask = (r < rows) & (c < columns)
-    x = tl.load(x_ptr + r * xs + c, mask=mask, other=-float("inf")).to(tl.float32)
-    x = x - tl.max(x, axis=1, keep_dims=True)
-    tl.store(y_ptr + r * ys + c, x - tl.log(tl.sum(tl.exp(x), axis=1, keep_dims=True)), mask=mask)
-
-
-def log_softmax(x):
-    y = torch.empty_like(x)
-    m, n = x.shape
-    kernel[(triton.cdiv(m, 2),)](x, y, x.stride(0), y.stride(0), m, n, R=2, B=triton.next_power_of_2(n))
-    return y
-""",
+    "two rows a program, 2-D tiles": TWO_ROWS,
     "exp2 and log2 with their factors": HEAD
     + """@triton.jit
 def kernel(x_ptr, y_ptr, xs, ys, columns, B: tl.constexpr):

@@ -140,6 +140,34 @@ def tiled_softmax(x):
     return y
 """
 )
+TWO_ROWS = (
+    HEAD
+    + """@triton.jit
+def kernel(y_ptr, x_ptr, ys, xs, rows, columns, R: tl.constexpr, TILE: tl.constexpr):
+    row = tl.program_id(0) * R + tl.arange(0, R)[:, None]
+    m = tl.full((R, 1), -float("inf"), tl.float32)
+    d = tl.zeros((R, 1), tl.float32)
+    for start in range(0, columns, TILE):
+        c = start + tl.arange(0, TILE)[None, :]
+        x = tl.load(x_ptr + row * xs + c, mask=(row < rows) & (c < columns), other=-float("inf")).to(tl.float32)
+        new = tl.maximum(m, tl.max(x, axis=1, keep_dims=True))
+        base = tl.where(new == -float("inf"), 0.0, new)
+        d = d * tl.exp(m - base) + tl.sum(tl.exp(x - base), axis=1, keep_dims=True)
+        m = new
+    for start in range(0, columns, TILE):
+        c = start + tl.arange(0, TILE)[None, :]
+        mask = (row < rows) & (c < columns)
+        x = tl.load(x_ptr + row * xs + c, mask=mask, other=-float("inf")).to(tl.float32)
+        tl.store(y_ptr + row * ys + c, tl.exp(x - m) / d, mask=mask)
+
+
+def tiled_softmax(x):
+    rows, columns = x.shape
+    y = torch.empty_like(x)
+    kernel[(triton.cdiv(rows, 2),)](y, x, y.stride(0), x.stride(0), rows, columns, R=2, TILE=256)
+    return y
+"""
+)
 KEEP_M = "        m = new_m\n"
 EARLY = KEEP_M + "        tl.store(y_ptr + column, %s, mask=column < columns)\n"
 
@@ -216,6 +244,19 @@ WRONG = {
         ("normalised_early", "not_divided"), [(KEEP_M, EARLY % "tl.exp(x - m)"), (STORE, "pass")],
     ),
     "the second walk without a load": ("not_reloaded", [("        " + SECOND_LOAD + "\n", "")]),
+    "each tile's own maximum taken off in walk 2": ("own_maximum", [("tl.exp(x - m)", "tl.exp(x - tl.max(x, axis=0))")]),
+    "each tile's own maximum kept": ("maximum_of_last_tile", [(KEEP_M, "        m = tl.max(x, axis=0)\n")]),
+    "the last tile's maximum not kept": ("last_maximum_lost", [(KEEP_M, "        if start + TILE < columns:\n            m = new_m\n")]),
+    "the first tile left out": ("first_tile_dropped", [(FIRST, FIRST.replace("range(0,", "range(TILE if columns > TILE else 0,"))]),
+    "small results made 0": ("small_made_zero", [(STORE, "y = tl.exp(x - m) / d\n        tl.store(y_ptr + column, tl.where(y < 1e-9, 0.0, y), mask=mask)")]),
+    "the numerators rounded to the dtype of y": ("half_precision", [("tl.exp(x - m) / d", "tl.exp(x - m).to(y_ptr.dtype.element_ty) / d")]),
+    "1 / d rounded to the dtype of y": ("half_precision", [("tl.exp(x - m) / d", "tl.exp(x - m) * (1.0 / d).to(y_ptr.dtype.element_ty)")]),
+    "one sum for the rows of a 2-D tile": (
+        "rows_mixed", TWO_ROWS.replace("tl.sum(tl.exp(x - base), axis=1, keep_dims=True)", "tl.sum(tl.exp(x - base))"),
+    ),
+    "one maximum for the rows of a 2-D tile": (
+        "global_max", TWO_ROWS.replace("tl.max(x, axis=1, keep_dims=True)", "tl.max(x)"),
+    ),
     "x divided by the sum": ("no_exponential", [("tl.exp(x - m) / d", "x / d")]),
     "no exponential anywhere": ("no_exponential", [("tl.exp(x - m) / d", "x / d"), (D, "d = d + tl.sum(x, axis=0)")]),
     "a guard that skips NaN": (
@@ -288,31 +329,7 @@ def kernel(y_ptr, x_ptr, ys, xs, columns, TILE: tl.constexpr):
         x = tl.load(x_ptr + row * xs + c, mask=c < columns).to(tl.float32)
         tl.store(y_ptr + row * ys + c, tl.exp2((x - m) * LOG2E) / d, mask=c < columns)
 ''' + HOST % 64,
-    "two rows a program, 2-D tiles": HEAD + '''@triton.jit
-def kernel(y_ptr, x_ptr, ys, xs, rows, columns, R: tl.constexpr, TILE: tl.constexpr):
-    row = tl.program_id(0) * R + tl.arange(0, R)[:, None]
-    m = tl.full((R, 1), -float("inf"), tl.float32)
-    d = tl.zeros((R, 1), tl.float32)
-    for start in range(0, columns, TILE):
-        c = start + tl.arange(0, TILE)[None, :]
-        x = tl.load(x_ptr + row * xs + c, mask=(row < rows) & (c < columns), other=-float("inf")).to(tl.float32)
-        new = tl.maximum(m, tl.max(x, axis=1, keep_dims=True))
-        base = tl.where(new == -float("inf"), 0.0, new)
-        d = d * tl.exp(m - base) + tl.sum(tl.exp(x - base), axis=1, keep_dims=True)
-        m = new
-    for start in range(0, columns, TILE):
-        c = start + tl.arange(0, TILE)[None, :]
-        mask = (row < rows) & (c < columns)
-        x = tl.load(x_ptr + row * xs + c, mask=mask, other=-float("inf")).to(tl.float32)
-        tl.store(y_ptr + row * ys + c, tl.exp(x - m) / d, mask=mask)
-
-
-def tiled_softmax(x):
-    rows, columns = x.shape
-    y = torch.empty_like(x)
-    kernel[(triton.cdiv(rows, 2),)](y, x, y.stride(0), x.stride(0), rows, columns, R=2, TILE=256)
-    return y
-''',
+    "two rows a program, 2-D tiles": TWO_ROWS,
     "tl.reduce with a merge": HEAD + '''@triton.jit
 def merge(m1, d1, m2, d2):
     m = tl.maximum(m1, m2)

@@ -8,9 +8,11 @@ from course_kernels.lab.judge import Case, Finding
 from course_kernels.lab.specs.base import Hint
 from course_kernels.lab.specs.kernel import EPSILON, ROW_NOT_SCALED, windows
 from course_kernels.lab.specs.softmax import (
+    NO_ZERO_AFTER,
     SoftmaxExercise,
     distance,
     half_rounding,
+    lanes_of_zero,
     log_softmax64,
     no_maximum,
     softmax64,
@@ -110,6 +112,7 @@ class LogSoftmax(SoftmaxExercise):
             d2 = np.exp2(s).sum(axis=1, keepdims=True)
             quotient = np.exp(s) / d
             low = np.minimum(x, 0)
+            lanes = 2 ** int(np.ceil(np.log2(x.shape[1]))) - x.shape[1]  # past the row, in the usual block
             return [
                 ("epsilon_added", np.log(quotient + epsilon),
                  f"{epsilon:g} is added before the logarithm is taken, and that is what small probabilities "
@@ -140,6 +143,21 @@ class LogSoftmax(SoftmaxExercise):
                 ("mean", s - np.log(x.shape[1]), "The logarithm is that of the number of columns, not of the "
                  "sum.",
                  "Take tl.log of the sum of exp(x − m)."),
+                ("mean", s - np.log(d / x.shape[1]), "The logarithm is that of the mean of the exponentials, "
+                 "not of their sum.",
+                 "Do not divide by the number of columns: d = tl.sum(tl.exp(x - m), axis=0)."),
+                ("maximum_left_in", s - np.log(np.exp(x).sum(axis=1, keepdims=True)),
+                 "The maximum is taken off x, and the sum is one of exp(x): it was left in there.",
+                 "Sum tl.exp(x - m)."),
+                ("log_before_sum", s - s.sum(axis=1, keepdims=True),
+                 "The logarithm is taken of each exponential, and the logarithms are summed.",
+                 "First the sum, then its logarithm: tl.log(tl.sum(tl.exp(x - m), axis=0))."),
+                ("one_added", s - np.log1p(d), "1 is added to the sum before its logarithm is taken.",
+                 "The sum holds exp(0) = 1 already, from the largest value. Use tl.log(d)."),
+                ("padding_zero", s - np.log(d + lanes), lanes_of_zero(lanes), NO_ZERO_AFTER),
+                ("wrong_axis", s - np.log(np.exp(s).sum(axis=0)),
+                 "The sum runs down the columns instead of along the rows.",
+                 "Reduce along the axis of the columns: axis=1 in a tile of several rows."),
                 ("divided", s / np.log(d), "x − m is divided by log d.",
                  "The logarithm of a quotient is a difference: (x − m) − log d."),
                 ("divided", s / d, "x − m is divided by d.",

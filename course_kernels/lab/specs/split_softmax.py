@@ -13,6 +13,7 @@ from course_kernels.lab.specs.softmax import (
     SoftmaxExercise,
     half_precision,
     half_scratch,
+    softmax64,
     tile_cases,
     unwritten_scratch,
 )
@@ -35,6 +36,11 @@ class SplitSoftmax(SoftmaxExercise):
         "the maximum and the sum of each chunk of columns, the next merges them and writes y. x "
         "is loaded "
         "twice and y stored once; the chunks' results are the only extra."
+    )
+    keep_digits = (
+        SoftmaxExercise.keep_digits
+        + " Leave a chunk's maximum and its sum as two numbers: in m + log(d) the sum is rounded to the "
+        "steps that float32 has at the size of m."
     )
     tile = 1024  # the usual chunk, for which the cases are made; others may be as good
     alone = 8 * tile  # columns that one program may take on its own
@@ -83,7 +89,8 @@ class SplitSoftmax(SoftmaxExercise):
 
     def experiments(self):
         usual = [e for e in super().experiments() if e is not half_precision]
-        return [rows_collide, unwritten_scratch, scratch_padding, half_scratch, half_precision, *usual]
+        own = [rows_collide, unwritten_scratch, scratch_padding, half_scratch, half_precision, chunk_padding]
+        return own + usual
 
     def judge(self, session):
         try:
@@ -164,6 +171,8 @@ class SplitSoftmax(SoftmaxExercise):
             )
             m = sums.max(axis=1, keepdims=True)
             exchanged = np.exp(x - m) / (tops * np.exp(sums - m)).sum(axis=1, keepdims=True)
+            m = tops.max(axis=1, keepdims=True)
+            exponent = np.exp(x - m) / np.exp(sums + tops - m).sum(axis=1, keepdims=True)
             table = super().fingerprint_table(case, tile)
         return [
             *table,
@@ -172,14 +181,32 @@ class SplitSoftmax(SoftmaxExercise):
              "is merged as the maxima are the sums.",
              "Compare the order of m and d in the launches, and in the stores, with the kernels' own, name "
              "by name."),
+            ("sum_in_exponent", exponent, "The chunks' sums stand in the exponent, as logarithms would.",
+             MERGE),
         ]  # fmt: skip
 
     def tile_fingerprints(self, x, tile):
-        return [
+        columns = x.shape[1]
+        so_far = np.hstack([softmax64(x[:, : s + tile])[:, s:] for s in range(0, columns, tile)])
+        table = [
             (mistake, given, *TOLD.get(mistake, (what, advice)))
             for mistake, given, what, advice in super().tile_fingerprints(x, tile)
             if mistake not in NOT_HERE
         ]
+        table.append(
+            ("chunks_so_far", so_far, "Each chunk of the result knows of those up to itself only.", MERGE)
+        )  # fmt: skip
+        for part in (2, 4):  # chunks of the first launch that are narrower than those of the second
+            covered = -(-columns // tile) * (tile // part)
+            seen = x[:, :covered]
+            m = seen.max(axis=1, keepdims=True)
+            given = np.exp(x - m) / np.exp(seen - m).sum(axis=1, keepdims=True)
+            what = (
+                f"The launches divide a row differently: the chunks of the first one are {tile // part} "
+                f"wide, and cover {covered:,} of {columns:,} columns."
+            )
+            table.append(("chunk_widths_differ", given, what, "Give both launches the same CHUNK."))
+        return table
 
 
 NOT_HERE = ("lanes_not_merged", "normalised_early", "not_reloaded", "never_rescaled", "rescaled_twice")
@@ -203,6 +230,21 @@ TOLD = {
     ),
     "first_tile_only": ("Only the result of the first chunk counts.", MERGE),
     "last_tile_only": ("Only the result of the last chunk counts.", MERGE),
+    "rescaled_backwards": (
+        "The chunks' sums are rescaled the wrong way: the exponent should be a chunk's own maximum minus the "
+        "row's, and has the opposite sign.",
+        MERGE,
+    ),
+    "own_maximum": (
+        "The merged sum is right, but each chunk's numerators are taken against the chunk's own maximum.",
+        "Subtract the maximum of the row in the second launch too: tl.exp(x - m) / d, with m merged from all "
+        "chunks.",
+    ),
+    "own_sum": (
+        "The numerators are right, but each chunk's are divided by the sum of that chunk alone.",
+        MERGE,
+    ),
+    "first_tile_dropped": ("The first chunk is left out of the maximum and the sum.", MERGE),
     "last_tile_dropped": ("The last, partial chunk is left out of the maximum and the sum.", MERGE),
     "maximum_of_last_tile": ("The maximum is that of the last chunk, not that of the row.", MERGE),
     "same_tile": (
@@ -262,6 +304,28 @@ def scratch_padding(exercise, session, case, result):
         "Proven: with a very low number forced into these lanes, your kernels are right. (Here they hold "
         "NaN, on a "
         "GPU whatever the register held.)",
+        "Lanes past the last chunk must change nothing: other=-float('inf') for the maxima, other=0.0 for "
+        "the sums.",
+    )
+
+
+def chunk_padding(exercise, session, case, result):
+    """Lanes past the last chunk that count: right for 2 and 4 chunks, and wrong for 3."""
+    tile = result.widest_load
+    if not 0 < tile < case.x.shape[1] or not np.isfinite(case.x).all():
+        return None
+    row = np.tile(case.x[exercise.wrong_rows(case, result)[0]], 4)[None]
+    if row.shape[1] < 4 * tile:
+        return None
+    two, three, four = (replace(case, x=row[:, : n * tile].copy(), gap=0) for n in (2, 3, 4))
+    if not exercise.right(session, [two, four]) or exercise.right(session, [three]):
+        return None
+    return Finding(
+        "chunk_padding",
+        "The masked lanes past the last chunk hold something that counts as a chunk.",
+        "",
+        f"Proven: rows of 2 and of 4 chunks of {tile} come out right, and one of 3, where the next power of "
+        "two leaves a lane over, does not.",
         "Lanes past the last chunk must change nothing: other=-float('inf') for the maxima, other=0.0 for "
         "the sums.",
     )

@@ -34,11 +34,14 @@ def grade(report=lambda verdict: None, seed: int | None = None) -> list[Verdict]
         path = copy if copy.exists() else exercise_file(name)
         return judge(name, str(path), secrets.randbits(32) if seed is None else seed)
 
-    verdicts = []
-    with folder, ThreadPoolExecutor(max(2, os.cpu_count() or 2)) as pool:
-        for verdict in pool.map(one, specs.names()):
-            report(verdict)
-            verdicts.append(verdict)
+    verdicts, pool = [], ThreadPoolExecutor(max(2, os.cpu_count() or 2))
+    with folder:
+        try:
+            for verdict in pool.map(one, specs.names()):
+                report(verdict)
+                verdicts.append(verdict)
+        finally:
+            pool.shutdown(cancel_futures=True)  # after Ctrl-C no further one begins
     return verdicts
 
 

@@ -229,6 +229,8 @@ WRONG = {
     "the sums not used": (None, [(D, "d = tl.sum(tl.exp(chunk_m - m), axis=0)")]),
     "x.stride(1) for x": ("row_not_scaled", [("x.stride(0), columns", "x.stride(1), columns")]),
     "half the rows": ("rows_unwritten", [("[(rows, chunks)]", "[(triton.cdiv(rows, 2), chunks)]")]),
+    "scratch rows a power of two apart": ("out_of_bounds", [("m_ptr + row * chunks + each", "m_ptr + row * CHUNKS + each"), ("d_ptr + row * chunks + each", "d_ptr + row * CHUNKS + each")]),
+    "more chunks in the second grid": ("out_of_bounds", [("finish_kernel[(rows, chunks)]", "finish_kernel[(rows, triton.next_power_of_2(chunks))]")]),
     "scratch lanes not masked": ("out_of_bounds", [(", mask=each < chunks, other=-float(\"inf\")", ""), (", mask=each < chunks, other=0.0", "")]),
     "scratch lanes loaded as 0": ("chunk_padding", [('mask=each < chunks, other=-float("inf")', "mask=each < chunks, other=0.0")]),
     "scratch in the dtype of x": ("half_scratch", [("dtype=torch.float32", "dtype=x.dtype")]),

@@ -312,7 +312,8 @@ def tile_cases(rng: np.random.Generator, tile: int, infinity: bool = True) -> li
         ]
     )
     # Two empty tiles or more, and no exp(x) of the rest is above 0: nothing may be measured from 0 there.
-    holes = normal(3, odd(3), 2.0, -200.0)
+    # Six tiles in each of several rows: for scratch whose rows are taken to be a power of two apart.
+    holes = normal(3, odd(5), 2.0, -200.0)
     holes[0, : 2 * tile] = holes[1, tile : 2 * tile] = holes[2, 2 * tile :] = -INF
     lost = normal(3, odd(1))
     lost[:2, :tile] = -INF
@@ -399,12 +400,16 @@ def wrong_walks(x: np.ndarray, tile: int) -> list[tuple[str, np.ndarray, np.ndar
         (
             "tiles_left_out",
             running[k - 1],
-            sum(own * np.exp(top - running[k - 1]) for own, top in zip(local[:k], tops[:k], strict=True)),
+            # An empty tile's own sum is NaN here, and adds nothing.
+            sum(
+                np.nan_to_num(own) * np.exp(top - running[k - 1])
+                for own, top in zip(local[:k], tops[:k], strict=True)
+            ),
             f"Only the first {k} tiles, or chunks, of {len(tiles)} count: {k} is a limit of your file, not "
             "of the row.",
             "Let the number of tiles, or chunks, follow from the number of columns.",
         )
-        for k in range(3, len(tiles) - 1)
+        for k in range(3, len(tiles))
     ]
     carry = (
         "Carry the maximum and the sum from tile to tile: start from −∞ and 0, and update both for each tile."
@@ -429,6 +434,7 @@ def wrong_walks(x: np.ndarray, tile: int) -> list[tuple[str, np.ndarray, np.ndar
         ("lanes_not_merged", m, lane_sums,
          "The lanes' sums are added as they are, though each was taken against its own lane's maximum.",
          "Before the sum over the lanes, multiply each lane's d by exp(its m − the row's m)."),
+        *ends,  # before the next: what leaves out a partial tile in any row fails with fewer tiles already
         ("last_tile_dropped", *pair(x[:, :whole]), "The last, partial tile is left out of the maximum and "
          "the sum.",
          "Let the loop run to the end of the row: range(0, columns, TILE), with a mask."),
@@ -448,7 +454,6 @@ def wrong_walks(x: np.ndarray, tile: int) -> list[tuple[str, np.ndarray, np.ndar
          "Keep the new maximum at the end of every round, the last one too: m = new_m."),
         ("first_tile_dropped", *pair(x[:, tile:]), "The first tile is left out of the maximum and the sum.",
          "Let the loop begin at 0: range(0, columns, TILE)."),
-        *ends,
     ]  # fmt: skip
 
 

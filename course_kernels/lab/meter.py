@@ -294,14 +294,15 @@ class Meter:
                 for name, value in names.items()
                 if isinstance(value, torch.Tensor) and value.numel() and (region := self.region_of(value))
             }
-            for name, value in names.items():
-                if name in function.arg_names and not _is_argument(value):
-                    raise TypeError(
-                        f"The argument {name} of {launch.kernel} is a {type(value).__name__}. A kernel takes "
-                        "tensors, numbers, strings, dtypes, tuples of them, and other kernels."
-                    )
             try:
-                return original(function, *args, grid=grid, warmup=warmup, **kwargs)
+                returned = original(function, *args, grid=grid, warmup=warmup, **kwargs)
+                for name, value in names.items():  # afterwards: Triton's own words come first
+                    if name in function.arg_names and not _is_argument(value):
+                        raise TypeError(
+                            f"The argument {name} of {launch.kernel} is a {type(value).__name__}. A kernel "
+                            "takes tensors, numbers, strings, dtypes, tuples of them, and other kernels."
+                        )
+                return returned
             except BaseException as error:
                 self.broken = error
                 raise

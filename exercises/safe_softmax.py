@@ -6,7 +6,7 @@ import torch
 def safe_softmax(x):
     """x: (rows, columns), float32 or float16. Returns y, its softmax along each row; shape and dtype of x.
 
-    As in PyTorch, a NaN makes its whole row NaN. torch.softmax and torch.logsumexp would do all of this; here
-    it is built from its steps.
+    As in PyTorch, a NaN makes its whole row NaN. torch.softmax and torch.logsumexp
+    would do all of this; here it is built from its steps.
     """
     raise NotImplementedError("take the row maximum off, exponentiate, sum each row, divide")  # your code in place of this line

@@ -22,8 +22,8 @@ def softmax_kernel(y_ptr, x_ptr, y_stride, x_stride, columns, BLOCK: tl.constexp
 def fused_softmax(x):
     """x: (rows, columns), float32 or float16, any row stride. Returns y, its softmax along each row.
 
-    As in PyTorch, a NaN makes its whole row NaN. tl.softmax would do all of this; here it is built from its
-    steps.
+    As in PyTorch, a NaN makes its whole row NaN. tl.softmax would do all of this; here
+    it is built from its steps.
     """
     rows, columns = x.shape
     y = torch.empty_like(x)

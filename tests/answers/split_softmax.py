@@ -181,6 +181,12 @@ WRONG = {
     "rescaled backwards": ("rescaled_backwards", [("tl.exp(chunk_m - m)", "tl.exp(tl.where(chunk_m == -float('inf'), 0.0, m - chunk_m))")]),
     "a chunk of −inf": ("infinity_minus_infinity", [(ANCHOR, "anchor = m")]),
     "the stand-in stored as a chunk's maximum": ("stand_in_kept", [("chunk, m)", "chunk, anchor)")]),
+    "the stand-in stored, chunks of 8192": (
+        "stand_in_kept", [("chunk, m)", "chunk, anchor)"), ("CHUNK = 1024", "CHUNK = 8192")],
+    ),
+    "two chunks of 4096 of −inf": (
+        "infinity_minus_infinity", [(M, LOOP), (D, "pass"), ("CHUNK = 1024", "CHUNK = 4096")],
+    ),
     "chunks merged in a loop that two of −inf spoil": (
         "infinity_minus_infinity",
         [(M, LOOP), (D, "pass")],

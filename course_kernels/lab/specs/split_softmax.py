@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from course_kernels.lab.judge import Finding, Tweaks, dtype_name
+from course_kernels.lab.judge import Case, Finding, Tweaks, dtype_name
 from course_kernels.lab.specs import addressing
 from course_kernels.lab.specs.base import Hint
 from course_kernels.lab.specs.kernel import large
@@ -20,6 +20,7 @@ from course_kernels.lab.specs.softmax import (
 from course_kernels.lab.specs.tiled_softmax import LONG_CALLS
 from course_kernels.lab.wording import count
 
+WIDEST = 32_768  # columns of a chunk
 LEFT_OUT = (
     "whole",
     "walk_gap",
@@ -109,6 +110,19 @@ class SplitSoftmax(SoftmaxExercise):
                     "Use two launches: the second starts when all programs of the first have ended."
                 )
             raise
+
+    def check_more(self, session, cases, results):
+        """Chunks are as wide as the learner likes: the holes of `tile_cases` once more, in chunks so wide."""
+        chunk = max(result.widest_load for result in results)
+        if not self.tile < chunk <= WIDEST:
+            return
+        x = (session.rng.normal(size=(2, 4 * chunk)) * 2 - 200).astype(np.float32)
+        x[0, : 2 * chunk] = x[1, chunk : 3 * chunk] = -np.inf
+        case = Case("holes", f"rows far below 0, with −∞ in two of four chunks of {chunk:,} columns", x)
+        (result,) = session.run([case])
+        self.check_run(session, case, result)
+        if (bad := self.wrong_rows(case, result)) is not None:
+            raise self.diagnose(session, case, result, bad, [*cases, case], [*results, result])
 
     def check_cost(self, session, case, result):
         """x twice, y once; the chunks' results are counted apart."""

@@ -3,11 +3,11 @@
     from course_kernels import softmax
     y = softmax(x, dim=-1)
 
-Importing the package first settles how Triton runs in this process (see `course_kernels.lab.mode`):
+Importing the package first settles how Triton runs in this process (see `course_kernels.mode`):
 compiled where there is a GPU, interpreted on the CPU where there is none.
 """
 
-from course_kernels.lab.mode import settle
+from course_kernels.mode import settle
 
 settle()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import course_kernels  # noqa: F401  (first: it settles how Triton runs before anything imports Triton)
-from course_kernels.lab import mode
+from course_kernels import mode
 from stored import NOT_GIT, ROOT, edited_exercises, is_checkout, write_stored
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

@@ -13,7 +13,8 @@ import zlib
 import pytest
 import triton
 
-from course_kernels.lab import checking, specs, zygote
+from course_kernels.lab import checking, exercises as specs
+from course_kernels.lab.run import forkserver as zygote
 from tests.answers import styles, tools
 
 FRESH = "ANSWER_SEEDS" in os.environ
@@ -35,7 +36,7 @@ def label(value):
 
 def judged(name, path, count, seconds=15):
     """The judge's reports on several seeds; without the compiler, which has no say in a wrong answer."""
-    judge = "course_kernels.lab.judge:judge_file"
+    judge = "course_kernels.lab.check.judge:judge_file"
     jobs = {
         seed: zygote.submit("interpret", judge, name=name, path=path, seed=seed, seconds=seconds)
         for seed in seeds(path, count)
@@ -81,7 +82,7 @@ def test_a_right_answer_passes(name, title, tmp_path):
 @pytest.mark.versions
 @pytest.mark.parametrize("name", specs.names())
 def test_the_solution_passes(name):
-    from course_kernels.lab.files import solution_file
+    from course_kernels.lab.core.files import solution_file
 
     path = str(solution_file(name))
     (seed,) = seeds(path, 1)
@@ -93,7 +94,7 @@ def test_the_solution_passes(name):
 @pytest.mark.versions
 @pytest.mark.parametrize("name", specs.names())
 def test_the_stub_is_not_done_yet(name, tmp_path):
-    from course_kernels.lab import stubs
+    from course_kernels.lab.exercises import stubs
 
     (tmp_path / "stub.py").write_text(stubs.stub(name))
     verdict = checking.judge(name, str(tmp_path / "stub.py"), 0)

@@ -7,19 +7,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from course_kernels.lab import (
-    allowed,
-    checking,
-    doors,
-    grading,
-    isolation,
-    landlock,
-    learner,
-    specs,
-    stubs,
-    zygote,
-)
-from course_kernels.lab.files import solution_file
+from course_kernels.lab import checking, grading, progress as learner, exercises as specs
+from course_kernels.lab.exercises import stubs
+from course_kernels.lab.run import reader as allowed, guard as doors, limits as isolation, landlock, forkserver as zygote
+from course_kernels.lab.core.files import solution_file
 from stored import ROOT
 from tests.answers import tools
 

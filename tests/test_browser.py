@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from course_kernels.lab import stubs
+from course_kernels.lab.exercises import stubs
 from stored import ROOT
 from tests.answers import tools
 

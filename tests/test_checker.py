@@ -13,9 +13,11 @@ import torch
 import triton
 import triton.language as tl
 
-from course_kernels.lab import checking, grading, learner, sandbox, specs, stubs, zygote
-from course_kernels.lab.files import solution_file
-from course_kernels.lab.meter import AllocationOnly, Meter
+from course_kernels.lab import checking, grading, progress as learner, exercises as specs
+from course_kernels.lab.exercises import stubs
+from course_kernels.lab.run import kernels as sandbox, forkserver as zygote
+from course_kernels.lab.core.files import solution_file
+from course_kernels.lab.run.meter import AllocationOnly, Meter
 from stored import ROOT
 from tests.answers import tools
 

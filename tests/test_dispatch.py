@@ -15,7 +15,7 @@ from course_kernels import (
     softmax,
     split_row,
 )
-from course_kernels.lab import mode
+from course_kernels import mode
 
 pytestmark = [
     pytest.mark.skipif(not mode.interpreting(), reason="tests/gpu has the same for compiled kernels"),

@@ -10,8 +10,9 @@ import time
 import nbformat
 import pytest
 
-from course_kernels.lab import learner, magics, specs, stubs
-from course_kernels.lab.files import save_with_history, write_atomically
+from course_kernels.lab import progress as learner, magics, exercises as specs
+from course_kernels.lab.exercises import stubs
+from course_kernels.lab.core.files import save_with_history, write_atomically
 from stored import ROOT, stored_files
 
 
@@ -118,8 +119,8 @@ def test_a_kernel_from_a_cell_runs(cell):
 SAVER = """
 import sys
 from pathlib import Path
-from course_kernels.lab import learner
-from course_kernels.lab.files import save_with_history
+from course_kernels.lab import progress as learner
+from course_kernels.lab.core.files import save_with_history
 path = Path("exercises/fused_softmax.py")
 number = int(sys.argv[1])
 print("ready", flush=True)

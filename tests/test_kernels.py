@@ -24,7 +24,7 @@ from course_kernels import (
     split_row,
     tiled,
 )
-from course_kernels.lab import mode
+from course_kernels import mode
 
 pytestmark = [
     pytest.mark.skipif(not mode.interpreting(), reason="tests/gpu has the same for compiled kernels"),
@@ -391,7 +391,7 @@ import sys
 import torch
 from course_kernels import backward, cluster_row, fused_row, inputs, multi_row, online
 from course_kernels import packed_row, resident_row, split_row, tiled
-from course_kernels.lab.compiling import Recorder
+from course_kernels.lab.run.compiler import Recorder
 
 architecture = int(sys.argv[1])
 inputs.check_place = lambda x: None  # nothing runs, so tensors may lie on the CPU

@@ -7,12 +7,13 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
-from course_kernels.lab import figures, lesson
-from course_kernels.lab.drawing import count, quantity, spread_labels
-from course_kernels.lab.gpus import GPUS, Occupancy, find_gpu, occupancy
-from course_kernels.lab.interview import QUESTIONS
-from course_kernels.lab.picture import Picture, Stack, Table
-from course_kernels.lab.results import TABLES, recorded, runs
+from course_kernels.lab import lesson
+from course_kernels.lab.show import figures
+from course_kernels.lab.show.drawing import count, quantity, spread_labels
+from course_kernels.lab.core.gpus import GPUS, Occupancy, find_gpu, occupancy
+from course_kernels.lab.questions import QUESTIONS
+from course_kernels.lab.show.picture import Picture, Stack, Table
+from course_kernels.lab.bench.results import TABLES, recorded, runs
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -290,7 +291,7 @@ def test_every_contender_looks_different():
 
 
 def test_alt_text_names_only_what_was_measured_near_that_width():
-    from course_kernels.lab.results import Record
+    from course_kernels.lab.bench.results import Record
 
     points = [("copy", 64, 100.0), ("copy", 4096, 90.0), ("eager", 64, 20.0)]
     records = [
@@ -301,8 +302,8 @@ def test_alt_text_names_only_what_was_measured_near_that_width():
 
 
 def test_a_wide_spread_and_a_long_name_stay_inside_the_picture():
-    from course_kernels.lab.drawing import SMALL, text_width
-    from course_kernels.lab.results import Record
+    from course_kernels.lab.show.drawing import SMALL, text_width
+    from course_kernels.lab.bench.results import Record
 
     name = "a_softmax_of_your_own #12"
     records = [Record(name, "forward", c, 8, "float32", 100.0, None, 1.0, spread=3.0) for c in (64, 128)]
@@ -314,7 +315,7 @@ def test_a_wide_spread_and_a_long_name_stay_inside_the_picture():
 
 
 def test_rows_out_of_alignment_are_points_beside_the_line():
-    from course_kernels.lab.results import Record
+    from course_kernels.lab.bench.results import Record
 
     def drawn(widths, dtype):
         records = [Record("torch", "forward", c, 8, dtype, 100.0, None, 1.0) for c in widths]

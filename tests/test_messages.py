@@ -9,8 +9,12 @@ import re
 import pytest
 import triton
 
-from course_kernels.lab import checking, lesson, stubs, translations, wording, zygote
-from course_kernels.lab.translations import translate
+from course_kernels.lab import checking, lesson
+from course_kernels.lab.check import translations
+from course_kernels.lab.core import wording
+from course_kernels.lab.exercises import stubs
+from course_kernels.lab.run import forkserver as zygote
+from course_kernels.lab.check.translations import translate
 from tests.answers import tools
 
 KERNEL = "fused_softmax"
@@ -251,7 +255,7 @@ def judged(tmp_path, text, name=KERNEL, **options):
     path = tmp_path / "answer.py"
     path.write_text(text)
     job = {"name": name, "path": str(path), "seed": 1} | options
-    return zygote.submit("interpret", "course_kernels.lab.judge:judge_file", **job).result(60)
+    return zygote.submit("interpret", "course_kernels.lab.check.judge:judge_file", **job).result(60)
 
 
 def assert_told(parts, text, on_line, phrase):

@@ -9,7 +9,8 @@ import re
 
 import pytest
 
-from course_kernels.lab import specs, stubs
+from course_kernels.lab import exercises as specs
+from course_kernels.lab.exercises import stubs
 from run_notebooks import execute, solve
 from stored import stored_files
 

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
-from course_kernels.lab import learner, mode, specs, zygote
-from course_kernels.lab.files import exercise_file
-from course_kernels.lab.picture import Display, Table
-from course_kernels.lab.translations import printable, prints_in_kernel
+from course_kernels import mode
+from course_kernels.lab import progress as learner, exercises as specs
+from course_kernels.lab.run import forkserver as zygote
+from course_kernels.lab.core.files import exercise_file
+from course_kernels.lab.show.picture import Display, Table
+from course_kernels.lab.check.translations import printable, prints_in_kernel
 
 STATUS_WORDS = {"pass": "Passed", "fail": "Not yet", "todo": "Not done yet", "error": "It did not run"}
 STATUS_COLORS = {"pass": "#009E73", "fail": "#D55E00", "todo": "#767676", "error": "#CC3311"}
@@ -139,8 +141,8 @@ def judge(name: str, path: str, seed: int) -> Verdict:
     compiling = None
     try:
         job = {"name": name, "path": path}
-        judging = zygote.submit("interpret", "course_kernels.lab.judge:judge_file", **job, seed=seed)
-        compiling = zygote.submit("compile", "course_kernels.lab.judge:compile_exercise", **job)
+        judging = zygote.submit("interpret", "course_kernels.lab.check.judge:judge_file", **job, seed=seed)
+        compiling = zygote.submit("compile", "course_kernels.lab.check.judge:compile_exercise", **job)
         report = judging.result(deadline - time.monotonic())
         compiled, how = [], report["how"]
         if report["status"] == "pass" and report["has_kernel"]:
@@ -153,7 +155,7 @@ def judge(name: str, path: str, seed: int) -> Verdict:
             if report["status"] == "pass" and report["kernels"] and others:
                 report |= {"status": "fail", "mistake": "compile", "parts": _another_path(others)}
             if report["status"] == "pass" and not mode.interpreting() and report["runs_on_gpu"]:
-                ran = zygote.submit("compile", "course_kernels.lab.on_gpu:run_file", **job, seed=seed)
+                ran = zygote.submit("compile", "course_kernels.lab.run.on_gpu:run_file", **job, seed=seed)
                 answer = ran.result(deadline - time.monotonic())
                 how += f", run on this {answer['gpu']}"
                 answer["earned"] = report["earned"] + answer["earned"]
@@ -205,7 +207,7 @@ def _another_path(kernels: set[str]) -> dict:
 
 def hint(name: str):
     """The next hint for an exercise; each call gives one more, and the first ones stay."""
-    from course_kernels.lab.picture import Prose
+    from course_kernels.lab.show.picture import Prose
 
     exercise = specs.get(name)
     shown = learner.note_hint(name, len(exercise.hints))
@@ -219,9 +221,9 @@ def hint(name: str):
 
 def solution(name: str, anyway: bool = False):
     """The solution's source: after a pass or three attempts, or at once with anyway=True."""
-    from course_kernels.lab import stubs
+    from course_kernels.lab.exercises import stubs
     from course_kernels.lab.lesson import Source
-    from course_kernels.lab.picture import Prose
+    from course_kernels.lab.show.picture import Prose
 
     specs.get(name)
     state = learner.of(name)

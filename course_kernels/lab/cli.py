@@ -93,7 +93,7 @@ def _check(options, rest) -> int:
 
 
 def _list(options, rest) -> int:
-    from course_kernels.lab import learner, specs
+    from course_kernels.lab import progress as learner, exercises as specs
 
     if options.json:
         rows = [
@@ -159,13 +159,13 @@ def _grade(options, rest) -> int:
 
 
 def _bench(options, rest) -> int:
-    from course_kernels.lab import bench
+    from course_kernels.lab.bench.measure import measure as bench
 
     return bench.main(rest) or 0
 
 
 def _stubs(options, rest) -> int:
-    from course_kernels.lab import stubs
+    from course_kernels.lab.exercises import stubs
 
     written = stubs.write_all()
     print(

@@ -16,8 +16,8 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from course_kernels.lab.files import KERNELS
-from course_kernels.lab.picture import Display, Prose, Stack, Table
+from course_kernels.lab.core.files import KERNELS
+from course_kernels.lab.show.picture import Display, Prose, Stack, Table
 
 # Names of PyTorch operations (aten), by what they do to memory.
 ALLOCATIONS = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"}
@@ -300,7 +300,8 @@ def traffic(name_or_fn, rows: int, cols: int, dtype: str = "float32") -> Traffic
     name = _as_name(name_or_fn)
     if name is None:
         return Traffic(_title(name_or_fn), rows, cols, dtype, **count_here(name_or_fn, rows, cols, dtype))
-    from course_kernels.lab import specs, zygote
+    from course_kernels.lab import exercises as specs
+    from course_kernels.lab.run import forkserver as zygote
 
     if name in KERNELS or name in PYTORCH:
         job = "count_module"
@@ -314,7 +315,7 @@ def traffic(name_or_fn, rows: int, cols: int, dtype: str = "float32") -> Traffic
         )
     arguments = {"name": name, "rows": rows, "cols": cols, "dtype": dtype}
     if job == "count_exercise":
-        from course_kernels.lab.files import exercise_file
+        from course_kernels.lab.core.files import exercise_file
 
         arguments["path"] = str(exercise_file(name))
     answer = zygote.submit("interpret", f"course_kernels.lab.counting:{job}", **arguments).result(SECONDS)
@@ -399,9 +400,10 @@ def count_exercise(name: str, path: str, rows: int, cols: int, dtype: str) -> di
     """Count the learner's own file; the fields of a Traffic, or {"refused": why}."""
     from pathlib import Path
 
-    from course_kernels.lab import specs, stubs
-    from course_kernels.lab.judge import Finding
-    from course_kernels.lab.specs.kernel import KernelExercise
+    from course_kernels.lab import exercises as specs
+    from course_kernels.lab.exercises import stubs
+    from course_kernels.lab.check.judge import Finding
+    from course_kernels.lab.check.rows import KernelExercise
 
     exercise = specs.get(name)
     count = getattr(exercise, "count", None)
@@ -427,7 +429,7 @@ def count_exercise(name: str, path: str, rows: int, cols: int, dtype: str) -> di
 
 
 def _count_kernels(exercise, path: str, row_counts, cols: int, dtype: str) -> list[dict]:
-    from course_kernels.lab.judge import Case, Session
+    from course_kernels.lab.check.judge import Case, Session
 
     session = Session(path, exercise.entry, 0, adapt=exercise.adapt)
     cases = [Case("count", "random numbers", _matrix(n, cols, dtype).numpy()) for n in row_counts]
@@ -451,7 +453,7 @@ def _count_kernels(exercise, path: str, row_counts, cols: int, dtype: str) -> li
 
 def count_here(fn, rows: int, cols: int, dtype: str) -> dict:
     """Count a function of one matrix in this process; the fields of a Traffic."""
-    from course_kernels.lab import mode
+    from course_kernels import mode
 
     if not mode.interpreting():
         counts = _extended(
@@ -478,7 +480,7 @@ def _matrix(rows: int, cols: int, dtype: str) -> torch.Tensor:
 
 
 def _recorded(fn, rows: int, cols: int, dtype: str) -> dict:
-    from course_kernels.lab import mode
+    from course_kernels import mode
 
     book = ledger(fn, _matrix(rows, cols, dtype).to(mode.device()))
     by_op = [(row.name, row.reads, row.writes, row.bytes) for row in book.rows if row.bytes]
@@ -492,7 +494,7 @@ def _metered(fn, rows: int, cols: int, dtype: str, of: int | None = None) -> dic
     Raises:
         _Bent: a grid that is not so many programs a row.
     """
-    from course_kernels.lab.meter import Meter
+    from course_kernels.lab.run.meter import Meter
 
     class FirstRows(Meter):
         def launch(self, function, original, args, grid, warmup, kwargs):
@@ -540,7 +542,7 @@ class _Metered(Recording):
 
 def _planned(fn, rows: int, cols: int, dtype: str) -> list[dict]:
     """The launches of one call, without running them: name, grid and integer arguments of each."""
-    from course_kernels.lab.meter import Launch, Meter
+    from course_kernels.lab.run.meter import Launch, Meter
 
     class Plan(Meter):
         def launch(self, function, original, args, grid, warmup, kwargs):

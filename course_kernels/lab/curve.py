@@ -1,7 +1,9 @@
 """bandwidth(("copy", "fused_row")): the curve of a lesson, measured on the GPU that is here, or recorded."""
 
-from course_kernels.lab import figures, mode, results
-from course_kernels.lab.picture import Display, Stack, Table
+from course_kernels import mode
+from course_kernels.lab.bench.measure import results
+from course_kernels.lab.show import figures
+from course_kernels.lab.show.picture import Display, Stack, Table
 
 WIDTHS = (64, 256, 1024, 4096, 8192, 16_384, 32_768)
 BYTES = 1 << 30  # of one matrix: far larger than any L2
@@ -54,7 +56,7 @@ def bandwidth(
         return Bandwidth(records, [k for k in kernels if any(r.kernel == k for r in records)], kept.source)
     import torch
 
-    from course_kernels.lab import bench
+    from course_kernels.lab.bench.measure import measure as bench
 
     size = min(BYTES, torch.cuda.get_device_properties(0).total_memory // 8)
     itemsize = getattr(torch, dtype).itemsize

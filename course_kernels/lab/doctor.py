@@ -86,13 +86,13 @@ def _numpy_in_memory() -> dict:
 
 
 def _mode() -> dict:
-    from course_kernels.lab import mode
+    from course_kernels import mode
 
     return _finding("mode", mode.describe())
 
 
 def _checker(which: str) -> dict:
-    from course_kernels.lab import zygote
+    from course_kernels.lab.run import forkserver as zygote
 
     what = {"interpret": "interpreter worker", "compile": "compiler worker"}[which]
     try:
@@ -114,7 +114,7 @@ def answer() -> str:
 def _write() -> dict:
     import tempfile
 
-    from course_kernels.lab.files import root
+    from course_kernels.lab.core.files import root
 
     folder = root() / "exercises"
     try:

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from xml.etree import ElementTree
 
-from course_kernels.lab import specs
+from course_kernels.lab import exercises as specs
 from course_kernels.lab.checking import Verdict, judge
-from course_kernels.lab.files import exercise_file, trouble
+from course_kernels.lab.core.files import exercise_file, trouble
 
 NOT_XML = re.compile(r"[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML has not
 

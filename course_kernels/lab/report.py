@@ -2,9 +2,10 @@
 here.
 """
 
-from course_kernels.lab import specs, zygote
-from course_kernels.lab.files import KERNELS, exercise_file
-from course_kernels.lab.picture import Display, Table
+from course_kernels.lab import exercises as specs
+from course_kernels.lab.run import forkserver as zygote
+from course_kernels.lab.core.files import KERNELS, exercise_file
+from course_kernels.lab.show.picture import Display, Table
 
 SECONDS = 90
 
@@ -65,10 +66,10 @@ def compile_report(
     if options:
         if target != "fused_row" or options.keys() - {"block", "num_warps"}:
             raise ValueError("Only fused_row takes options here: block=… and num_warps=….")
-        path, entry = "course_kernels.lab.harness.blocks", "fused_row"
+        path, entry = "course_kernels.lab.exercises.broken.blocks", "fused_row"
     call = {"shape": list(x_shape), "dtype": dtype, "options": options}
     answer = zygote.submit(
-        "compile", "course_kernels.lab.compiling:compile_file", path=path, entry=entry, calls=[call],
+        "compile", "course_kernels.lab.run.compiler:compile_file", path=path, entry=entry, calls=[call],
         architectures=list(architectures) if architectures else None,
     ).result(SECONDS)  # fmt: skip
     rows, columns = x_shape

@@ -1,6 +1,6 @@
 """Answers to split_softmax: wrong ones with the mistake that must be named, and unusual right ones."""
 
-from course_kernels.lab import stubs
+from course_kernels.lab.exercises import stubs
 from tests.answers import tiled_softmax as tiled
 
 LOAD = (

@@ -3,7 +3,7 @@
 import importlib
 from pathlib import Path
 
-from course_kernels.lab import stubs
+from course_kernels.lab.exercises import stubs
 from tests.answers import styles
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from course_kernels.lab import checking, specs
-from course_kernels.lab.files import solution_file
+from course_kernels.lab import checking, exercises as specs
+from course_kernels.lab.core.files import solution_file
 from tests.answers import tools
 
 pytestmark = pytest.mark.gpu

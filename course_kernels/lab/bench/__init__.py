@@ -1,0 +1,1 @@
+"""Measure kernels on a GPU, and read recorded runs. Knows nothing of checks."""

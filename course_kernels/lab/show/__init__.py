@@ -1,0 +1,1 @@
+"""Pictures, tables and widgets. Knows nothing of checks."""

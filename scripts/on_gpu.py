@@ -49,7 +49,7 @@ def check(out: Path) -> int:
 
 
 def bench(out: Path) -> None:
-    from course_kernels.lab.bench.measure import measure as bench
+    from course_kernels.lab.bench import measure as bench
 
     def fit(widths, nbytes=bench.BYTES, itemsize=4):
         return [(max(1, nbytes // (itemsize * n)), n) for n in widths]
@@ -97,7 +97,7 @@ def warm(job) -> None:
     """Compile a contender for a shape, into the cache on disk that all processes share."""
     import torch
 
-    from course_kernels.lab.bench.measure import measure as bench
+    from course_kernels.lab.bench import measure as bench
 
     kernel, (rows, columns), dtype, op = job
     try:
@@ -177,7 +177,7 @@ def counters(out: Path) -> None:
     print("\n".join(map(str, counted)) or done.stdout[-1500:] + done.stderr[-1500:])
     recorded = out / "bench.json"
     if recorded.exists() and counted:
-        from course_kernels.lab.bench.measure import measure as bench
+        from course_kernels.lab.bench import measure as bench
 
         result = json.loads(recorded.read_text()) | {
             "counters": counted,
@@ -190,7 +190,7 @@ def counted() -> None:
     """The program that ncu watches: each contender once, named by its range."""
     import torch
 
-    from course_kernels.lab.bench.measure import measure as bench
+    from course_kernels.lab.bench import measure as bench
 
     for rows, columns in COUNTED_SHAPES:
         x = torch.randn(rows, columns, device="cuda")

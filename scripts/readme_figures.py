@@ -6,9 +6,9 @@ python scripts/readme_figures.py
 
 from pathlib import Path
 
+from course_kernels.lab.bench.results import recorded
 from course_kernels.lab.show import figures
 from course_kernels.lab.show.drawing import CARD
-from course_kernels.lab.bench.results import recorded
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 PICTURE = README.parent / "docs" / "images" / "bandwidth.svg"

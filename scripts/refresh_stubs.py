@@ -7,8 +7,8 @@ For contributors. It replaces what stands there: do not run it over answers of y
 import nbformat
 
 from course_kernels.lab import exercises as specs
-from course_kernels.lab.exercises import stubs
 from course_kernels.lab.core.files import exercise_file, root, write_atomically
+from course_kernels.lab.exercises import stubs
 
 
 def main() -> None:

@@ -13,7 +13,8 @@ import zlib
 import pytest
 import triton
 
-from course_kernels.lab import checking, exercises as specs
+from course_kernels.lab import checking
+from course_kernels.lab import exercises as specs
 from course_kernels.lab.run import forkserver as zygote
 from tests.answers import styles, tools
 

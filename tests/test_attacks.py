@@ -7,10 +7,16 @@ from xml.etree import ElementTree
 
 import pytest
 
-from course_kernels.lab import checking, grading, progress as learner, exercises as specs
-from course_kernels.lab.exercises import stubs
-from course_kernels.lab.run import reader as allowed, guard as doors, limits as isolation, landlock, forkserver as zygote
+from course_kernels.lab import checking, grading
+from course_kernels.lab import exercises as specs
+from course_kernels.lab.core import progress as learning
 from course_kernels.lab.core.files import solution_file
+from course_kernels.lab.exercises import stubs
+from course_kernels.lab.run import forkserver as zygote
+from course_kernels.lab.run import guard as doors
+from course_kernels.lab.run import landlock
+from course_kernels.lab.run import limits as isolation
+from course_kernels.lab.run import reader as allowed
 from stored import ROOT
 from tests.answers import tools
 
@@ -448,23 +454,23 @@ def test_one_answer_cannot_end_the_grading_of_others(checkout):
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"exercises": {"fused_softmax": {"attempts": 1e999}}}'])
 def test_a_progress_file_of_any_kind_is_set_aside(checkout, text):
-    (checkout / learner.FILE).write_text(text)
-    assert learner.of("fused_softmax") == learner.EMPTY
+    (checkout / learning.FILE).write_text(text)
+    assert learning.of("fused_softmax") == learning.EMPTY
     assert len(list((checkout / "exercises").glob("*.damaged-*"))) == 1
 
 
 def test_a_progress_file_that_is_a_folder(checkout):
-    (checkout / learner.FILE).mkdir()
+    (checkout / learning.FILE).mkdir()
     assert checking.check("fused_softmax", seed=1).status == "pass"
-    assert learner.of("fused_softmax") == learner.EMPTY
+    assert learning.of("fused_softmax") == learning.EMPTY
 
 
 def test_numbers_that_are_none_do_not_break_the_progress_file(tmp_path, monkeypatch):
     (tmp_path / "exercises").mkdir()
     (tmp_path / "notebooks").mkdir()
     monkeypatch.chdir(tmp_path)
-    (tmp_path / learner.FILE).write_text('{"exercises": {"fused_softmax": {"attempts": 1e999}}}')
-    assert learner.of("fused_softmax") == learner.EMPTY
+    (tmp_path / learning.FILE).write_text('{"exercises": {"fused_softmax": {"attempts": 1e999}}}')
+    assert learning.of("fused_softmax") == learning.EMPTY
 
 
 def test_json_in_a_terminal_without_unicode():

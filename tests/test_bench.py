@@ -5,7 +5,7 @@ import importlib
 import pytest
 
 from course_kernels import mode
-from course_kernels.lab.bench.measure import measure as bench
+from course_kernels.lab.bench import measure as bench
 
 
 def test_a_peer_that_is_not_installed_is_left_out(monkeypatch, tmp_path):

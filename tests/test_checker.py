@@ -13,10 +13,13 @@ import torch
 import triton
 import triton.language as tl
 
-from course_kernels.lab import checking, grading, progress as learner, exercises as specs
-from course_kernels.lab.exercises import stubs
-from course_kernels.lab.run import kernels as sandbox, forkserver as zygote
+from course_kernels.lab import checking, grading
+from course_kernels.lab import exercises as specs
+from course_kernels.lab.core import progress as learning
 from course_kernels.lab.core.files import solution_file
+from course_kernels.lab.exercises import stubs
+from course_kernels.lab.run import forkserver as zygote
+from course_kernels.lab.run import kernels as sandbox
 from course_kernels.lab.run.meter import AllocationOnly, Meter
 from stored import ROOT
 from tests.answers import tools
@@ -296,25 +299,25 @@ def test_hints_progress_and_the_solution(course):
     assert "tl.max" in checking.solution("fused_softmax").plain()
     (course / "exercises" / "fused_softmax.py").write_text(stubs.solution_text("fused_softmax"))
     assert checking.check("fused_softmax").status == "pass"
-    state = learner.of("fused_softmax")
+    state = learning.of("fused_softmax")
     assert (state["attempts"], state["hints"]) == (4, 2) and state["passed"]
-    assert "copy_rows" in learner.progress().plain()
+    assert "copy_rows" in checking.progress().plain()
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"exercises": 3}', '{"exercises": {"a": 1}}', "\x00\xff"])
 def test_a_damaged_progress_file_is_set_aside(course, damage):
-    file = course / learner.FILE
+    file = course / learning.FILE
     file.write_text(damage, encoding="latin-1")
-    assert learner.of("fused_softmax") == learner.EMPTY
-    learner.note_attempt("fused_softmax", "fail")
-    assert learner.of("fused_softmax")["attempts"] == 1
+    assert learning.of("fused_softmax") == learning.EMPTY
+    learning.note_attempt("fused_softmax", "fail")
+    assert learning.of("fused_softmax")["attempts"] == 1
     assert [p.read_text(encoding="latin-1") for p in file.parent.glob("*.damaged-*")] == [damage]
 
 
 def test_a_stub_that_was_checked_is_no_attempt(course):
     (course / "exercises" / "fused_softmax.py").write_text(stubs.stub("fused_softmax"))
     assert checking.check("fused_softmax").status == "todo"
-    assert learner.of("fused_softmax")["attempts"] == 0
+    assert learning.of("fused_softmax")["attempts"] == 0
 
 
 def test_a_check_waits_for_nothing_it_does_not_need(tmp_path):

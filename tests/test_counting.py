@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from course_kernels import eager, fused_row, split_row
-from course_kernels import mode
+from course_kernels import eager, fused_row, mode, split_row
 from course_kernels.lab import counting
 from course_kernels.lab.counting import ledger, traffic
 from stored import ROOT

@@ -9,13 +9,13 @@ from course_kernels import (
     dispatch,
     fused_row,
     log_softmax,
+    mode,
     multi_row,
     packed_row,
     resident_row,
     softmax,
     split_row,
 )
-from course_kernels import mode
 
 pytestmark = [
     pytest.mark.skipif(not mode.interpreting(), reason="tests/gpu has the same for compiled kernels"),

@@ -10,9 +10,11 @@ import time
 import nbformat
 import pytest
 
-from course_kernels.lab import progress as learner, magics, exercises as specs
-from course_kernels.lab.exercises import stubs
+from course_kernels.lab import exercises as specs
+from course_kernels.lab import magics
+from course_kernels.lab.core import progress as learning
 from course_kernels.lab.core.files import save_with_history, write_atomically
+from course_kernels.lab.exercises import stubs
 from stored import ROOT, stored_files
 
 
@@ -119,7 +121,7 @@ def test_a_kernel_from_a_cell_runs(cell):
 SAVER = """
 import sys
 from pathlib import Path
-from course_kernels.lab import progress as learner
+from course_kernels.lab.core import progress as learning
 from course_kernels.lab.core.files import save_with_history
 path = Path("exercises/fused_softmax.py")
 number = int(sys.argv[1])
@@ -127,7 +129,7 @@ print("ready", flush=True)
 while True:
     number += 1
     save_with_history(path, f"ANSWER = {number}\\n" + "#" * 20000 + "\\n# end\\n")
-    learner.note_attempt("fused_softmax", "fail")
+    learning.note_attempt("fused_softmax", "fail")
     print(number, flush=True)
 """
 
@@ -161,7 +163,7 @@ def test_kill_at_any_moment_loses_nothing(cell, monkeypatch):
         assert number >= last
         kept = {int(p.read_text().split()[2]) for p in (folder / ".history").glob("*.py")}
         assert set(range(1, number)) <= kept | {number}, "a version is gone"
-        attempts = learner.of("fused_softmax")["attempts"]
+        attempts = learning.of("fused_softmax")["attempts"]
         assert attempts >= number - 1 - 25 and not list(folder.glob("*.damaged-*"))
         last = number
     assert last > 5

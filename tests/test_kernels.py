@@ -17,6 +17,7 @@ from course_kernels import (
     cluster_row,
     eager,
     fused_row,
+    mode,
     multi_row,
     online,
     packed_row,
@@ -24,7 +25,6 @@ from course_kernels import (
     split_row,
     tiled,
 )
-from course_kernels import mode
 
 pytestmark = [
     pytest.mark.skipif(not mode.interpreting(), reason="tests/gpu has the same for compiled kernels"),

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from course_kernels.lab import lesson
-from course_kernels.lab.show import figures
-from course_kernels.lab.show.drawing import count, quantity, spread_labels
+from course_kernels.lab.bench.results import TABLES, recorded, runs
 from course_kernels.lab.core.gpus import GPUS, Occupancy, find_gpu, occupancy
 from course_kernels.lab.questions import QUESTIONS
+from course_kernels.lab.show import figures
+from course_kernels.lab.show.drawing import count, quantity, spread_labels
 from course_kernels.lab.show.picture import Picture, Stack, Table
-from course_kernels.lab.bench.results import TABLES, recorded, runs
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -302,8 +302,8 @@ def test_alt_text_names_only_what_was_measured_near_that_width():
 
 
 def test_a_wide_spread_and_a_long_name_stay_inside_the_picture():
-    from course_kernels.lab.show.drawing import SMALL, text_width
     from course_kernels.lab.bench.results import Record
+    from course_kernels.lab.show.drawing import SMALL, text_width
 
     name = "a_softmax_of_your_own #12"
     records = [Record(name, "forward", c, 8, "float32", 100.0, None, 1.0, spread=3.0) for c in (64, 128)]

@@ -11,10 +11,10 @@ import triton
 
 from course_kernels.lab import checking, lesson
 from course_kernels.lab.check import translations
+from course_kernels.lab.check.translations import translate
 from course_kernels.lab.core import wording
 from course_kernels.lab.exercises import stubs
 from course_kernels.lab.run import forkserver as zygote
-from course_kernels.lab.check.translations import translate
 from tests.answers import tools
 
 KERNEL = "fused_softmax"

@@ -6,9 +6,9 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from course_kernels.lab.show import widgets
-from course_kernels.lab.core.gpus import GPUS
 from course_kernels.lab.bench.results import Record, recorded
+from course_kernels.lab.core.gpus import GPUS
+from course_kernels.lab.show import widgets
 
 VIEW = widgets.VIEW
 

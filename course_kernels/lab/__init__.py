@@ -23,7 +23,7 @@ _HOMES = {
     "online_stepper": "show.widgets",
     "Picture": "show.picture",
     "predict": "lesson",
-    "progress": "progress",
+    "progress": "checking",
     "recorded": "bench.results",
     "show": "lesson",
     "solution": "checking",

@@ -12,11 +12,12 @@ from html import escape
 from pathlib import Path
 
 from course_kernels import mode
-from course_kernels.lab import progress as learner, exercises as specs
-from course_kernels.lab.run import forkserver as zygote
-from course_kernels.lab.core.files import exercise_file
-from course_kernels.lab.show.picture import Display, Table
+from course_kernels.lab import exercises as specs
 from course_kernels.lab.check.translations import printable, prints_in_kernel
+from course_kernels.lab.core import progress as learning
+from course_kernels.lab.core.files import exercise_file
+from course_kernels.lab.run import forkserver as zygote
+from course_kernels.lab.show.picture import Display, Table
 
 STATUS_WORDS = {"pass": "Passed", "fail": "Not yet", "todo": "Not done yet", "error": "It did not run"}
 STATUS_COLORS = {"pass": "#009E73", "fail": "#D55E00", "todo": "#767676", "error": "#CC3311"}
@@ -127,7 +128,7 @@ def check(name: str, file: str | None = None, seed: int | None = None) -> Verdic
     path = str(Path(file).resolve() if file else exercise_file(name))
     verdict = judge(name, path, secrets.randbits(32) if seed is None else seed)
     if file is None:
-        learner.note_attempt(name, verdict.status)
+        learning.note_attempt(name, verdict.status)
     return verdict
 
 
@@ -210,7 +211,7 @@ def hint(name: str):
     from course_kernels.lab.show.picture import Prose
 
     exercise = specs.get(name)
-    shown = learner.note_hint(name, len(exercise.hints))
+    shown = learning.note_hint(name, len(exercise.hints))
     lines = [f"{i}. If {h.symptom}: {h.text}" for i, h in enumerate(exercise.hints[:shown], 1)]
     left = len(exercise.hints) - shown
     lines.append(
@@ -226,12 +227,43 @@ def solution(name: str, anyway: bool = False):
     from course_kernels.lab.show.picture import Prose
 
     specs.get(name)
-    state = learner.of(name)
-    if not anyway and not state["passed"] and state["attempts"] < learner.ATTEMPTS_BEFORE_SOLUTION:
-        left = learner.ATTEMPTS_BEFORE_SOLUTION - state["attempts"]
+    state = learning.of(name)
+    if not anyway and not state["passed"] and state["attempts"] < learning.ATTEMPTS_BEFORE_SOLUTION:
+        left = learning.ATTEMPTS_BEFORE_SOLUTION - state["attempts"]
         return Prose(
             f"The solution opens after a pass, or after {left} more attempt{'s' if left > 1 else ''}. "
             f'hint("{name}") helps until then, and solution("{name}", anyway=True) opens it now: reading is '
             "a way to learn too."
         )
     return Source(stubs.solution_text(name), f"solutions/{name}.py", 1)
+
+
+def yours(name: str, otherwise):
+    """The learner's own function of an exercise that has passed, as its file is now; else `otherwise`."""
+    from course_kernels.lab import exercises as specs
+    from course_kernels.lab.core.files import exercise_file
+    from course_kernels.lab.run import kernels as sandbox
+
+    path = exercise_file(name)
+    if name not in specs.names() or not path.exists() or not learning.of(name)["passed"]:
+        return otherwise
+    try:
+        return sandbox.load_entry(str(path), specs.get(name).entry)
+    except Exception:  # changed since it passed, and it does not run: the check says why
+        return otherwise
+
+
+def progress():
+    """A table: every exercise, its attempts and hints, when it passed, and what is next."""
+    from course_kernels.lab import exercises as specs
+    from course_kernels.lab.show.picture import Prose, Stack, Table
+
+    states = {name: learning.of(name) for name in specs.names()}
+    rows = [
+        [name, specs.get(name).notebook, s["attempts"], s["hints"], s["passed"] or "not yet"]
+        for name, s in states.items()
+    ]
+    table = Table(rows, ["exercise", "notebook", "attempts", "hints", "passed"])
+    left = [name for name, s in states.items() if not s["passed"]]
+    text = f"Next: {left[0]}, in {specs.get(left[0]).notebook}." if left else "All exercises are passed."
+    return Stack(table, Prose(text))

@@ -93,17 +93,19 @@ def _check(options, rest) -> int:
 
 
 def _list(options, rest) -> int:
-    from course_kernels.lab import progress as learner, exercises as specs
+    from course_kernels.lab import checking
+    from course_kernels.lab import exercises as specs
+    from course_kernels.lab.core import progress as learning
 
     if options.json:
         rows = [
             {"exercise": name, "notebook": specs.get(name).notebook, "brief": specs.get(name).brief}
-            | learner.of(name)
+            | learning.of(name)
             for name in specs.names()
         ]
         print(json.dumps(rows))
     else:
-        print(learner.progress().plain())
+        print(checking.progress().plain())
     return 0
 
 
@@ -159,7 +161,7 @@ def _grade(options, rest) -> int:
 
 
 def _bench(options, rest) -> int:
-    from course_kernels.lab.bench.measure import measure as bench
+    from course_kernels.lab.bench import measure as bench
 
     return bench.main(rest) or 0
 

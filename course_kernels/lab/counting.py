@@ -401,9 +401,9 @@ def count_exercise(name: str, path: str, rows: int, cols: int, dtype: str) -> di
     from pathlib import Path
 
     from course_kernels.lab import exercises as specs
-    from course_kernels.lab.exercises import stubs
     from course_kernels.lab.check.judge import Finding
     from course_kernels.lab.check.rows import KernelExercise
+    from course_kernels.lab.exercises import stubs
 
     exercise = specs.get(name)
     count = getattr(exercise, "count", None)

@@ -56,7 +56,7 @@ def bandwidth(
         return Bandwidth(records, [k for k in kernels if any(r.kernel == k for r in records)], kept.source)
     import torch
 
-    from course_kernels.lab.bench.measure import measure as bench
+    from course_kernels.lab.bench import measure as bench
 
     size = min(BYTES, torch.cuda.get_device_properties(0).total_memory // 8)
     itemsize = getattr(torch, dtype).itemsize

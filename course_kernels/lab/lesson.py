@@ -15,7 +15,7 @@ from html import escape
 from importlib import metadata
 from pathlib import Path
 
-from .picture import CARD_STYLE, INK, Display, Prose, Stack, Table, cell_text
+from course_kernels.lab.show.picture import CARD_STYLE, INK, Display, Prose, Stack, Table, cell_text
 
 _predictions: dict[str, Prediction] = {}  # one a key, for as long as this process lives
 SENTENCE = 6  # words: fewer is not yet an answer to a question
@@ -305,7 +305,7 @@ class Explanation(Display):
 
 def explain(key, yours="") -> Display:
     """An interviewer's question. The model answers open once `yours` holds a sentence at least."""
-    from .interview import QUESTIONS
+    from course_kernels.lab.questions import QUESTIONS
 
     question = QUESTIONS.get(str(key))
     if question is None:
@@ -320,7 +320,7 @@ def where_am_i() -> Table:
     """Mode, GPU and versions: what every result on this page depends on."""
     rows = []
     try:
-        from . import mode
+        from course_kernels import mode
 
         interpreting = mode.interpreting()
         rows.append(["mode", "interpreted on the CPU" if interpreting else "compiled for the GPU"])
@@ -335,7 +335,7 @@ def where_am_i() -> Table:
 
 
 def _gpu_rows() -> list[list[str]]:
-    from .gpus import find_gpu
+    from course_kernels.lab.core.gpus import find_gpu
 
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_available():

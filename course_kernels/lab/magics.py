@@ -12,11 +12,11 @@ from datetime import datetime
 from IPython.display import display
 
 from course_kernels.lab import exercises as specs
+from course_kernels.lab.check.translations import LAB
+from course_kernels.lab.core.files import exercise_file, root, save_with_history
 from course_kernels.lab.exercises import stubs
 from course_kernels.lab.run import forkserver as zygote
-from course_kernels.lab.core.files import exercise_file, root, save_with_history
 from course_kernels.lab.show.picture import Prose
-from course_kernels.lab.check.translations import LAB
 
 _registered = set()
 

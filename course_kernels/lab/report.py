@@ -3,8 +3,8 @@ here.
 """
 
 from course_kernels.lab import exercises as specs
-from course_kernels.lab.run import forkserver as zygote
 from course_kernels.lab.core.files import KERNELS, exercise_file
+from course_kernels.lab.run import forkserver as zygote
 from course_kernels.lab.show.picture import Display, Table
 
 SECONDS = 90

@@ -2,7 +2,8 @@
 
 import pytest
 
-from course_kernels.lab import checking, exercises as specs
+from course_kernels.lab import checking
+from course_kernels.lab import exercises as specs
 from course_kernels.lab.core.files import solution_file
 from tests.answers import tools
 

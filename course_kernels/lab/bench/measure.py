@@ -41,8 +41,8 @@ from pathlib import Path
 import torch
 import triton
 
-from .files import KERNELS as COURSE
-from .results import Record
+from course_kernels.lab.bench.results import Record
+from course_kernels.lab.core.files import KERNELS as COURSE
 
 PEERS = ("torch", "eager", "compile", "liger", "quack")
 KERNELS = ("copy", *PEERS, "softmax", *COURSE)
@@ -227,7 +227,7 @@ def _records(contenders, shape, dtype, timing) -> list[Record]:
 
 
 def _need_gpu() -> None:
-    from . import mode
+    from course_kernels import mode
 
     if mode.interpreting():
         raise RuntimeError(
@@ -359,7 +359,7 @@ def run(
 
 def header(command: str) -> dict:
     """The GPU, the versions and the day."""
-    from .gpus import find_gpu
+    from course_kernels.lab.core.gpus import find_gpu
 
     gpu = torch.cuda.get_device_properties()
     known = find_gpu(gpu.name)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 
-from .picture import Display, Table
+from course_kernels.lab.show.picture import Display, Table
 
 FOLDER = Path(__file__).parent / "recorded"
 

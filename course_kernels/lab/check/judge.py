@@ -14,12 +14,15 @@ from pathlib import Path
 
 import numpy as np
 
-from course_kernels.lab.run import reader as allowed, compiler as compiling, limits as isolation, kernels as sandbox
-from course_kernels.lab.core.files import trouble
-from course_kernels.lab.run.meter import Tweaks
-from course_kernels.lab.run.kernels import Case, decode, encode
 from course_kernels.lab.check.translations import Code, Meaning, echo, translate
+from course_kernels.lab.core.files import trouble
 from course_kernels.lab.core.wording import numbers
+from course_kernels.lab.run import compiler as compiling
+from course_kernels.lab.run import kernels as sandbox
+from course_kernels.lab.run import limits as isolation
+from course_kernels.lab.run import reader as allowed
+from course_kernels.lab.run.kernels import Case, decode, encode
+from course_kernels.lab.run.meter import Tweaks
 
 NOTHING = {"compiled": [], "error": ""}
 SECONDS = 15  # for one run of the learner's code over all cases; a right answer takes well under one

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from course_kernels.lab.check.judge import Case, Finding, Result, Session, Tweaks, check_error, dtype_name
 from course_kernels.lab.check import addressing
 from course_kernels.lab.check.exercise import Exercise
+from course_kernels.lab.check.judge import Case, Finding, Result, Session, Tweaks, check_error, dtype_name
 from course_kernels.lab.core.wording import count, grid, grids, numbers, side_by_side, which
 
 EPSILON = 2.0**-23  # float32: twice the largest relative rounding error

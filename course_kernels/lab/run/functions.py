@@ -12,7 +12,6 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from course_kernels.lab.counting import Recording
-from course_kernels.lab.run.limits import name_of
 from course_kernels.lab.run.kernels import (
     Case,
     Refused,
@@ -25,6 +24,7 @@ from course_kernels.lab.run.kernels import (
     place,
     progress,
 )
+from course_kernels.lab.run.limits import name_of
 
 # aten's names of what does a softmax, or its hard part, in one call; and how people call it.
 LIBRARY = {

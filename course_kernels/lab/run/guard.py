@@ -14,8 +14,8 @@ import triton
 import triton.language as tl
 from triton import knobs
 
-from course_kernels.lab.run import landlock
 from course_kernels.lab.core.files import root
+from course_kernels.lab.run import landlock
 
 HIDDEN_PACKAGES = ("course_kernels", "solutions", "tests")
 CLOSED_FOLDERS = ("solutions", "course_kernels", "tests", ".git")

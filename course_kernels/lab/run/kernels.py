@@ -24,11 +24,11 @@ import numpy as np
 import torch
 from triton.runtime import jit
 
+from course_kernels.lab.check.translations import echo, printable
 from course_kernels.lab.run import compiler as compiling
 from course_kernels.lab.run import meter as metering
 from course_kernels.lab.run.guard import Refused, close_doors
 from course_kernels.lab.run.limits import name_of, text_of
-from course_kernels.lab.check.translations import echo, printable
 
 MOST_OUTPUTS = 100  # that are looked at, of what a function returns
 DEEPEST = 100  # exceptions that are followed, from one to the one behind it

@@ -24,7 +24,8 @@ def _run(name: str, path: str, seed: int) -> dict:
     import numpy as np
 
     from course_kernels.lab import exercises as specs
-    from course_kernels.lab.run import compiler as compiling, kernels as sandbox
+    from course_kernels.lab.run import compiler as compiling
+    from course_kernels.lab.run import kernels as sandbox
 
     compiling.real_gpu()
     exercise = specs.get(name)

@@ -10,7 +10,8 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from .drawing import (
+from course_kernels.lab.core.gpus import GPU, GPUS, SHOWN, as_gpu, occupancy
+from course_kernels.lab.show.drawing import (
     BLUE,
     CARD,
     GREEN,
@@ -35,8 +36,7 @@ from .drawing import (
     text_width,
     ticks,
 )
-from .gpus import GPU, GPUS, SHOWN, as_gpu, occupancy
-from .picture import Picture, Table
+from course_kernels.lab.show.picture import Picture, Table
 
 WIDTH = 680
 ITEMSIZE = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}

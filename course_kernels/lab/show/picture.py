@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import zip_longest
 
-from .drawing import CARD, GRID, INK, MUTED
+from course_kernels.lab.show.drawing import CARD, GRID, INK, MUTED
 
 CARD_STYLE = (
     f"background:{CARD};color:{INK};border:1px solid {GRID};border-radius:6px;padding:8px;"

@@ -17,12 +17,12 @@ from dataclasses import replace
 from functools import lru_cache
 from html import escape
 
-from . import figures
-from .drawing import count, quantity
-from .gpus import GPUS, MAX_WARPS_PER_PROGRAM, SHOWN, find_gpu
-from .lesson import as_number
-from .picture import CARD_STYLE, Display, Picture, Prose, Stack, Table
-from .results import TABLES, Record, recorded
+from course_kernels.lab.bench.results import TABLES, Record, recorded
+from course_kernels.lab.core.gpus import GPUS, MAX_WARPS_PER_PROGRAM, SHOWN, find_gpu
+from course_kernels.lab.lesson import as_number
+from course_kernels.lab.show import figures
+from course_kernels.lab.show.drawing import count, quantity
+from course_kernels.lab.show.picture import CARD_STYLE, Display, Picture, Prose, Stack, Table
 
 VIEW = "application/vnd.jupyter.widget-view+json"
 DTYPES = ("float32", "float16", "bfloat16")
@@ -455,33 +455,33 @@ def explore(*yours, live: bool | None = None, measure: Callable | None = None, *
 
 
 def _on_gpu() -> bool:
-    from .mode import device
+    from course_kernels.mode import device
 
     return device() == "cuda"
 
 
 def _bench_measure(kernel, rows, columns, dtype, seconds) -> Record:
-    from .bench import measure
+    from course_kernels.lab.bench import measure
 
     return measure(kernel, rows, columns, dtype, seconds=seconds)
 
 
 def _passed() -> dict[str, Callable]:
     """The learner's own kernels as their files are now, of the exercises that have passed."""
-    from . import learner
-    from .files import exercise_file
+    from course_kernels.lab.core import progress as learning
+    from course_kernels.lab.core.files import exercise_file
 
     found = {}
     for name in ("fused_softmax", "tiled_softmax"):
         path = exercise_file(name)
         if path.exists():
-            found[name] = _yours(name, path.read_text(encoding="utf-8"), learner.of(name)["passed"])
+            found[name] = _yours(name, path.read_text(encoding="utf-8"), learning.of(name)["passed"])
     return {name: function for name, function in found.items() if function is not None}
 
 
 @lru_cache(maxsize=32)
 def _yours(name: str, text: str, passed: str | None) -> Callable | None:
-    from .learner import yours
+    from course_kernels.lab.checking import yours
 
     return yours(name, None)  # once for each text, so that an unchanged kernel is compiled once
 
@@ -608,7 +608,7 @@ def occupancy_explorer(
 
 
 def _compiled_fused_row(block: int, warps: int) -> dict[str, dict]:
-    from .report import compile_report
+    from course_kernels.lab.report import compile_report
 
     report = compile_report("fused_row", x_shape=(4, block), block=block, num_warps=warps)
     if not report.rows:

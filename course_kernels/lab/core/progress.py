@@ -72,34 +72,3 @@ def note_hint(name: str, most: int) -> int:
             return state["hints"]
     except OSError:
         return most
-
-
-def yours(name: str, otherwise):
-    """The learner's own function of an exercise that has passed, as its file is now; else `otherwise`."""
-    from course_kernels.lab import exercises as specs
-    from course_kernels.lab.run import kernels as sandbox
-    from course_kernels.lab.core.files import exercise_file
-
-    path = exercise_file(name)
-    if name not in specs.names() or not path.exists() or not of(name)["passed"]:
-        return otherwise
-    try:
-        return sandbox.load_entry(str(path), specs.get(name).entry)
-    except Exception:  # changed since it passed, and it does not run: the check says why
-        return otherwise
-
-
-def progress():
-    """A table: every exercise, its attempts and hints, when it passed, and what is next."""
-    from course_kernels.lab import exercises as specs
-    from course_kernels.lab.show.picture import Prose, Stack, Table
-
-    states = {name: of(name) for name in specs.names()}
-    rows = [
-        [name, specs.get(name).notebook, s["attempts"], s["hints"], s["passed"] or "not yet"]
-        for name, s in states.items()
-    ]
-    table = Table(rows, ["exercise", "notebook", "attempts", "hints", "passed"])
-    left = [name for name, s in states.items() if not s["passed"]]
-    text = f"Next: {left[0]}, in {specs.get(left[0]).notebook}." if left else "All exercises are passed."
-    return Stack(table, Prose(text))

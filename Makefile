@@ -24,7 +24,7 @@ lab: ## open the course in JupyterLab (the first time, install it)
 test: lint ## check everything: lint, kernels, checker, notebooks, browser
 	$(VENV)/bin/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
 
-lint: ## ruff over code and notebooks; notebooks stored without outputs
+lint: ## ruff over code and notebooks; the import contract; notebooks stored without outputs
 	@scripts/setup.sh $(VENV) -c constraints.txt -e '.[test]'
 	$(VENV)/bin/python scripts/lint.py
 

@@ -1,9 +1,9 @@
-"""Lint: ruff over the code, and over the notebooks as git has them staged, which must hold no outputs.
+"""Lint: ruff over the code; the rooms' imports; ruff over the notebooks as git has them staged, without outputs.
 
 A learner's working copy of a notebook holds outputs and answers, and that is as it should be; what git
 stores must hold neither. So notebooks are taken from git's index: stage a notebook to have it linted.
 
-    python scripts/lint.py [code | notebooks]
+    python scripts/lint.py [code | imports | notebooks]
 """
 
 import subprocess
@@ -30,6 +30,15 @@ def lint_code() -> bool:
     return ruff(ROOT, "*.ipynb", ".venv", ".venvs")
 
 
+def lint_imports() -> bool:
+    """Hold the contract in pyproject.toml: which room of the lab may import which."""
+    command = "from importlinter.cli import lint_imports_command as main; main(['--no-cache', '--no-logo'])"
+    done = subprocess.run([sys.executable, "-c", command], cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        print(done.stdout + done.stderr)
+    return done.returncode == 0
+
+
 def lint_notebooks() -> bool:
     git = ["git", "-C", str(ROOT)]
     listed = subprocess.run([*git, "ls-files", "-z", "--", "*.ipynb"], capture_output=True, text=True)
@@ -48,14 +57,14 @@ def lint_notebooks() -> bool:
 
 
 def main(what: str | None = None) -> int:
-    parts = {"code": lint_code, "notebooks": lint_notebooks}
+    parts = {"code": lint_code, "imports": lint_imports, "notebooks": lint_notebooks}
     if what is not None and what not in parts:
-        print(f"There is no {what!r} to lint: say code, notebooks, or nothing for both.", file=sys.stderr)
+        print(f"There is no {what!r} to lint: say code, imports, notebooks, or nothing for all.", file=sys.stderr)
         return 2
     clean = [part() for name, part in parts.items() if what in (None, name)]
     if all(clean):
         return 0
-    print("The lines above say what to mend; `ruff check --fix`, `ruff format` and `nbstripout` mend most.")
+    print("The lines above say what to fix; `ruff check --fix`, `ruff format` and `nbstripout` fix most.")
     return 1
 
 

@@ -147,6 +147,7 @@ def test_continuous_integration_and_hooks_run_files_that_exist():
     hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
     assert [hook["entry"].split()[1:] for hook in hooks] == [
         ["scripts/lint.py", "code"],
+        ["scripts/lint.py", "imports"],
         ["scripts/lint.py", "notebooks"],
     ]
 

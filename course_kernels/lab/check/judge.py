@@ -12,20 +12,19 @@ import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
 from course_kernels.lab.check.translations import Code, Meaning, echo, translate
 from course_kernels.lab.core.files import trouble
 from course_kernels.lab.core.wording import numbers
 from course_kernels.lab.run import compiler as compiling
-from course_kernels.lab.run import kernels as sandbox
 from course_kernels.lab.run import limits as isolation
 from course_kernels.lab.run import reader as allowed
-from course_kernels.lab.run.kernels import Case, decode, encode
+from course_kernels.lab.run import session as one_file
+from course_kernels.lab.run.cases import Case, encode
 from course_kernels.lab.run.meter import Tweaks
+from course_kernels.lab.run.session import SECONDS, Stopped
+from course_kernels.lab.run.session import Facts as Result
 
 NOTHING = {"compiled": [], "error": ""}
-SECONDS = 15  # for one run of the learner's code over all cases; a right answer takes well under one
 
 
 @dataclass
@@ -68,91 +67,52 @@ class Report:
     kernels: list = field(default_factory=list)
 
 
-class Result:
-    """What one case gave; see `sandbox.run_cases`."""
-
-    def __init__(self, message: dict):
-        self.message = message
-        self.error = message["error"]
-        if self.error and "outputs" not in message:
-            return
-        if "launches" in message and not {"outputs", "x_loads", "faults", "races", "fills"} <= message.keys():
-            raise Finding("checker_changed", "The file changed how the check counts.", next=LEAVE_ALONE)
-        for key, value in message.items():
-            setattr(self, key, value)
-        self.x_loads = decode(self.x_loads) if self.x_loads else np.zeros(0, np.int32)
-
-    def values(self, index: int) -> np.ndarray:
-        return decode(self.outputs[index]["values"])
-
-    def stored(self, index: int) -> np.ndarray:
-        return decode(self.outputs[index]["stored"])
-
-
-class Session:
-    """One learner's file under judgement."""
-
-    def __init__(self, path: str, entry: str, seed: int, seconds: float = SECONDS, adapt=None):
-        self.path, self.entry, self.seconds, self.adapt = path, entry, seconds, adapt
-        self.rng = np.random.default_rng(seed)
-        self.printed = ""
-        self.kernels: set[str] = set()  # the names of those that were launched
-
-    def run(self, cases: list[Case], tweaks: Tweaks | None = None) -> list[Result]:
-        """Results for the cases, up to the first that raised. Raises a Finding if the process did not
-        survive.
-        """
-        sandbox.note[:] = b"\0" * 256
-        outcome = isolation.isolate(
-            lambda: sandbox.run_cases(self.path, self.entry, cases, tweaks, self.adapt), seconds=self.seconds
-        )
-        self.survived(outcome)
-        results = [Result(message) for message in outcome.value]
-        for message in outcome.value:
-            self.kernels.update(launch["kernel"] for launch in message.get("launches", ()))
-        return results
+class Session(one_file.Session):
+    """A session whose runs end in a Finding where the learner's code did not come back."""
 
     def call(self, function):
-        """`function()` in a child under the limits; its JSON value. Raises a Finding if it did not
-        survive.
-        """
-        sandbox.note[:] = b"\0" * 256
-        outcome = isolation.isolate(function, seconds=self.seconds)
-        self.survived(outcome)
-        return outcome.value
+        try:
+            return super().call(function)
+        except Stopped as stopped:
+            raise did_not_come_back(stopped) from None
 
-    def survived(self, outcome: isolation.Outcome) -> None:
-        self.printed = self.printed or outcome.printed
-        if outcome.kind == "ok":
-            return
-        at = bytes(sandbox.note).rstrip(b"\0").decode(errors="replace")
-        case = f"The case under way: {at}." if at else "It happened while the file was being imported."
-        if outcome.kind == "timeout":
-            raise Finding(
-                "timeout",
-                f"Your code did not end within {self.seconds:.0f} seconds and was stopped.",
-                case,
-                "A loop that does not move forward is the usual reason.",
-                "In each loop, check that the loop variable grows and that the end is reached.",
-                "error",
-            )
-        if outcome.kind == "memory":
-            raise Finding(*MEMORY, case=case, status="error")
-        if outcome.kind == "signal":
-            raise Finding(
-                "crash",
-                f"Your code ended the process it ran in (signal {outcome.code}); the notebook is unharmed.",
-                case,
-                next="Reading or writing memory through a raw address does this. Use tl.load and tl.store.",
-                status="error",
-            )
-        if outcome.kind == "exit":
-            raise Finding(*EXIT, case, next=EXIT_ADVICE, status="error")
-        raise Finding(
-            "exception", f"The check could not run your file: {outcome.value}", case, status="error"
+    def run(self, cases: list[Case], tweaks: Tweaks | None = None) -> list[Result]:
+        try:
+            return super().run(cases, tweaks)
+        except Stopped as stopped:
+            raise did_not_come_back(stopped) from None
+
+
+def did_not_come_back(stopped: Stopped) -> Finding:
+    """What is said of a run whose process ended without an answer."""
+    case = f"The case under way: {stopped.case}." if stopped.case else IMPORTING
+    if stopped.kind == "changed":
+        return Finding("checker_changed", "The file changed how the check counts.", next=LEAVE_ALONE)
+    if stopped.kind == "timeout":
+        return Finding(
+            "timeout",
+            f"Your code did not end within {stopped.seconds:.0f} seconds and was stopped.",
+            case,
+            "A loop that does not move forward is the usual reason.",
+            "In each loop, check that the loop variable grows and that the end is reached.",
+            "error",
         )
+    if stopped.kind == "memory":
+        return Finding(*MEMORY, case=case, status="error")
+    if stopped.kind == "signal":
+        return Finding(
+            "crash",
+            f"Your code ended the process it ran in (signal {stopped.code}); the notebook is unharmed.",
+            case,
+            next="Reading or writing memory through a raw address does this. Use tl.load and tl.store.",
+            status="error",
+        )
+    if stopped.kind == "exit":
+        return Finding(*EXIT, case, next=EXIT_ADVICE, status="error")
+    return Finding("exception", f"The check could not run your file: {stopped.text}", case, status="error")
 
 
+IMPORTING = "It happened while the file was being imported."
 EXIT = ("exit", "Your code ended the Python process before it returned a result.")
 EXIT_ADVICE = "Remove exit(), quit() or os._exit() from the file."
 LEAVE_ALONE = "Leave Triton and the check as they are, and write the kernel."

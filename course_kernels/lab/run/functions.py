@@ -12,17 +12,15 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from course_kernels.lab.counting import Recording
+from course_kernels.lab.run.cases import Case, begin, encode
 from course_kernels.lab.run.kernels import (
-    Case,
     Refused,
     close_doors,
     describe,
-    encode,
     load_entry,
     load_module,
     named,
     place,
-    progress,
 )
 from course_kernels.lab.run.limits import name_of
 
@@ -142,7 +140,7 @@ def run_steps(path: str, entry: str, cases: list[Case]) -> list[dict]:
         return [{"error": describe(error, path), "at": "import"}]
     results = []
     for case in cases:
-        progress(case)
+        begin(case)
         x = place(case.x, case.gap)
         untouched = case.x.tobytes()
         steps, returned, error = _Steps(), None, None
@@ -165,7 +163,6 @@ def run_steps(path: str, entry: str, cases: list[Case]) -> list[dict]:
                 "kind": case.kind,
                 "outputs": [tensor_message(returned)],
                 "x_changed": steps.wrote or x.detach().numpy().tobytes() != untouched,
-                "x_loads": None,
                 "operations": [asdict(row) for row in steps.rows],
                 "exponentials": sum(row.writes for row in steps.rows if row.name in EXPONENTIALS),
                 "numpy": numpy_used,

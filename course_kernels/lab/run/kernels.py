@@ -7,8 +7,6 @@ never in this process.
 import __future__
 
 import ast
-import base64
-import mmap
 import os
 import re
 import sys
@@ -17,7 +15,7 @@ import types
 import zlib
 from collections import Counter
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -27,48 +25,12 @@ from triton.runtime import jit
 from course_kernels.lab.check.translations import echo, printable
 from course_kernels.lab.run import compiler as compiling
 from course_kernels.lab.run import meter as metering
+from course_kernels.lab.run.cases import Case, begin, encode, strides
 from course_kernels.lab.run.guard import Refused, close_doors
 from course_kernels.lab.run.limits import name_of, text_of
 
 MOST_OUTPUTS = 100  # that are looked at, of what a function returns
 DEEPEST = 100  # exceptions that are followed, from one to the one behind it
-note = mmap.mmap(-1, 256)  # shared with the parent: which case is under way, should the worker die
-
-
-@dataclass(eq=False)
-class Case:
-    """An input for the learner's function.
-
-    x: (rows, columns), or any shape for exercises of another kind; float32 or float16.
-    gap: elements between the end of a row and the start of the next, so the row stride is columns + gap.
-    about: what is special about it, as it stands in a message ("a row whose values are all negative").
-    kind: the case's name in the exercise.
-    """
-
-    kind: str
-    about: str
-    x: np.ndarray
-    gap: int = 0
-    extra: dict = field(default_factory=dict)
-
-    @property
-    def shape(self) -> str:
-        return " × ".join(str(n) for n in self.x.shape)
-
-
-def encode(array: np.ndarray) -> dict:
-    """A numpy array as JSON types."""
-    return {
-        "dtype": str(array.dtype),
-        "shape": list(array.shape),
-        "data": base64.b64encode(array.tobytes()).decode(),
-    }
-
-
-def decode(message: dict) -> np.ndarray:
-    """The numpy array that `encode` took."""
-    flat = np.frombuffer(base64.b64decode(message["data"]), dtype=message["dtype"])
-    return flat.reshape(message["shape"]).copy()
 
 
 def load_entry(path: str, entry: str, compiling: bool = False):
@@ -125,12 +87,10 @@ def any_alias() -> None:
     jit._normalize_ty = normalize
 
 
-def run_cases(
-    path: str, entry: str, cases: list[Case], tweaks: metering.Tweaks | None, adapt=None
-) -> list[dict]:
+def run_cases(path: str, entry: str, cases: list[Case], tweaks: metering.Tweaks, adapt=None) -> list[dict]:
     """Call the learner's function on each case under the meter; stops after a case that raises.
 
-    adapt(function, x): how to call it, if not as function(x).
+    adapt(function, *inputs): how to call it, if not as function(*inputs).
 
     Returns a dict a case: "error" (or None), "refused", "outputs", and what the meter saw.
     """
@@ -144,45 +104,51 @@ def run_cases(
         return [{"error": describe(error, path), "at": "import"}]
     results = []
     for case in cases:
-        progress(case)
+        begin(case)
         results.append(_run_case(path, function, case, tweaks, adapt))
         if results[-1]["error"]:
             break
     return results
 
 
-def progress(case: Case) -> None:
-    """Leave word of the case under way."""
-    text = f"{case.shape}, {case.about}".encode()[:255]
-    note[:] = text + b"\0" * (256 - len(text))
-
-
-def place(x: np.ndarray, gap: int) -> torch.Tensor:
-    """The array as a tensor whose rows are columns + gap elements apart, with no other tensor near it."""
+def place(x: np.ndarray, gap: int = 0) -> torch.Tensor:
+    """The array as a tensor whose rows lie `gap` elements apart, with no other tensor near it."""
     values = torch.from_numpy(x)
-    strides = values.stride() if x.ndim != 2 or not gap else (x.shape[1] + gap, 1)
-    tensor = metering.apart(values.new_empty_strided(x.shape, strides))
-    if gap and x.ndim == 2 and tensor.is_floating_point():
-        tensor.as_strided((x.shape[0] * (x.shape[1] + gap),), (1,)).fill_(float("nan"))  # what lies between
+    tensor = metering.apart(values.new_empty_strided(x.shape, strides(x.shape, gap)))
+    if gap and tensor.is_floating_point():
+        metering.spanned(tensor).fill_(float("nan"))  # what lies between the rows
     return tensor.copy_(values)
+
+
+def _decoy(x: np.ndarray, gap: int) -> torch.Tensor:
+    """Other numbers of the same kind, for whoever looks without a kernel.
+
+    They say nothing of x, and are the same whenever the case is.
+    """
+    rng = np.random.default_rng(zlib.crc32(x.tobytes()))
+    if x.dtype.kind == "f":
+        other = rng.normal(size=x.shape)
+    else:
+        low, high = (int(x.min()), int(x.max())) if x.size else (0, 0)
+        other = rng.integers(low, high + 1, size=x.shape)
+    return metering.spanned(place(other.astype(x.dtype), gap))
 
 
 def _run_case(path: str, function, case: Case, tweaks, adapt) -> dict:
     meter = metering.Meter(tweaks)
-    x = place(case.x, case.gap)
-    as_given = x.detach()  # whatever becomes of x
+    arrays = case.arrays()
+    tensors = {name: place(array, gap) for name, (array, gap) in arrays.items()}
+    as_given = {name: tensor.detach() for name, tensor in tensors.items()}  # whatever becomes of the inputs
+    inputs = [tensors.get(name, value) for name, value in ({"x": case.x} | case.more).items()]
     guard = metering.AllocationOnly(meter)
     result = {"error": None, "kind": case.kind}
     with meter:
-        # A decoy: other numbers of the same kind are there for whoever looks without a kernel. They say
-        # nothing of x, and are the same whenever the case is.
-        other = np.random.default_rng(zlib.crc32(case.x.tobytes())).normal(size=case.x.shape)
-        decoy = place(other.astype(case.x.dtype), case.gap)
-        span = case.x.size + case.gap * max(0, case.x.shape[0] - 1) if case.x.ndim == 2 else case.x.size
-        meter.give("x", x, decoy.as_strided((span,), (1,)) if span else None)
+        for name, (array, gap) in arrays.items():
+            meter.give(name, tensors[name], _decoy(array, gap))
+        given = dict(zip(arrays, meter.regions, strict=True))
         try:
             with guard:
-                returned = function(x) if adapt is None else adapt(function, x)
+                returned = function(*inputs) if adapt is None else adapt(function, *inputs)
                 if meter.broken is not None:
                     raise meter.broken
         except BaseException as error:
@@ -191,13 +157,10 @@ def _run_case(path: str, function, case: Case, tweaks, adapt) -> dict:
     result["intact"] = metering.intact()
     outputs = list(returned) if isinstance(returned, (tuple, list)) else [returned]
     result["outputs"] = [_output(meter, value) for value in outputs[:MOST_OUTPUTS]]
-    source = meter.regions[0]
     result |= {
         "tuple": isinstance(returned, (tuple, list)),
-        "x_loads": encode(metering._strided(source.loads, as_given, source).astype(np.int32))
-        if span
-        else None,
-        "x_stores": int(source.stores.sum()),
+        "loads_of": {name: encode(region.times_loaded(as_given[name])) for name, region in given.items()},
+        "stores_of": {name: int(region.stores.sum()) for name, region in given.items()},
         "loads": meter.loads(),
         "stores": meter.stores(),
         "traffic": meter.by_tensor(
@@ -249,7 +212,7 @@ def _output(meter, value) -> dict:
     }
     if region is not None and value.dtype != torch.bfloat16:
         message["values"] = encode(region.values(value))
-        message["stored"] = encode(region.times_stored(value).astype(np.int32))
+        message["stored"] = encode(region.times_stored(value))
     return message
 
 

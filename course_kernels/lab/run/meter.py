@@ -105,6 +105,15 @@ class Region:
         """How often each element of a view into this region was stored."""
         return _strided(self.stores, tensor, self)
 
+    def times_loaded(self, tensor: torch.Tensor) -> np.ndarray:
+        """How often each element of a view into this region was loaded."""
+        return _strided(self.loads, tensor, self)
+
+
+def spanned(tensor: torch.Tensor) -> torch.Tensor:
+    """All memory from a tensor's first element to its last, as one flat view."""
+    return tensor.as_strided((_span(tensor),), (1,))
+
 
 def apart(like: torch.Tensor) -> torch.Tensor:
     """A tensor like it, its values not set, in memory with nothing near it.

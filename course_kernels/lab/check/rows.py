@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from course_kernels.lab.check import addressing
-from course_kernels.lab.check.exercise import Exercise
+from course_kernels.lab.check.old import Exercise
 from course_kernels.lab.check.judge import Case, Finding, Result, Session, Tweaks, check_error, dtype_name
 from course_kernels.lab.core.wording import count, grid, grids, numbers, side_by_side, which
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from course_kernels.lab.run import functions as plain
 from course_kernels.lab.check.judge import Finding, Result, Session, check_error
-from course_kernels.lab.check.exercise import Exercise
+from course_kernels.lab.check.old import Exercise
 from course_kernels.lab.exercises.softmax import softmax64
 from course_kernels.lab.core.wording import count, numbers
 

@@ -11,7 +11,8 @@ from fractions import Fraction
 from course_kernels.lab import counting
 from course_kernels.lab.run import functions as plain
 from course_kernels.lab.check.judge import Finding, Result, Session, check_error
-from course_kernels.lab.check.exercise import Exercise, Hint
+from course_kernels.lab.check.exercise import Hint
+from course_kernels.lab.check.old import Exercise
 from course_kernels.lab.core.wording import count
 
 SMALL = ((3, 100), (1, 64), (2, 300), (1, 1), (2, 33))  # counted while the check runs

@@ -6,7 +6,8 @@ import numpy as np
 
 from course_kernels.lab.run import functions as plain
 from course_kernels.lab.check.judge import Case, Finding, Result, Session, check_error, dtype_name
-from course_kernels.lab.check.exercise import Exercise, Hint
+from course_kernels.lab.check.exercise import Hint
+from course_kernels.lab.check.old import Exercise
 from course_kernels.lab.check.rows import SHOWN, excerpt, large
 from course_kernels.lab.exercises.softmax import INF, distance, softmax64
 from course_kernels.lab.core.wording import count, numbers, side_by_side

@@ -9,6 +9,8 @@ import os
 import sys
 
 DRIVER_FILES = ("/dev/nvidiactl", "/dev/dxg")  # NVIDIA's driver on Linux, and the GPU in WSL
+# True in a process that only compiles kernels, for a report: nothing runs, so tensors may lie on the CPU.
+compile_only = False
 NO_TRITON = (
     "Triton is not installed here, and this course needs it. It is published for Linux: on Windows use WSL, "
     "on a Mac open the notebooks on Colab; on Linux run `make lab` once, or `pip install triton`. "

@@ -20,7 +20,8 @@ from course_kernels.lab.core.files import solution_file
 from course_kernels.lab.exercises import stubs
 from course_kernels.lab.run import forkserver as zygote
 from course_kernels.lab.run import kernels as sandbox
-from course_kernels.lab.run.meter import AllocationOnly, Meter
+from course_kernels.lab.run.meter import Meter
+from course_kernels.lab.run.operations import AllocationOnly
 from stored import ROOT
 from tests.answers import tools
 

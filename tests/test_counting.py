@@ -9,6 +9,7 @@ import torch
 from course_kernels import eager, fused_row, mode, split_row
 from course_kernels.lab import counting
 from course_kernels.lab.counting import ledger, traffic
+from course_kernels.lab.run import traffic as traffic_facts
 from stored import ROOT
 
 M, N = 6, 10
@@ -180,9 +181,9 @@ def test_the_published_count():
     "name, rows, columns", [("fused_row", 1000, 1024), ("multi_row", 3000, 20), ("tiled", 700, 5000)]
 )
 def test_what_is_extended_is_what_the_whole_shape_gives(name, rows, columns, monkeypatch):
-    softmax = counting._softmax_of(name)
-    monkeypatch.setattr(counting, "IN_FULL_ELEMENTS", 0)
-    extended = counting.count_here(softmax, rows, columns, "float32")
+    softmax = traffic_facts.softmax_of(name)
+    monkeypatch.setattr(traffic_facts, "IN_FULL_ELEMENTS", 0)
+    extended = traffic_facts.count_function(softmax, rows, columns, "float32")
     assert "lie on a line" in extended["how"]
     assert extended["stores"] == rows * columns
     assert extended["loads"] == (2 if name == "tiled" else 1) * rows * columns
@@ -191,10 +192,10 @@ def test_what_is_extended_is_what_the_whole_shape_gives(name, rows, columns, mon
 @metered_here
 def test_a_kernel_whose_chunks_follow_the_size_is_launched_whole(monkeypatch):
     monkeypatch.setattr(split_row, "chunk_size", lambda rows, columns: 1024 if rows < 30 else 2048)
-    whole = counting.count_here(split_row.softmax, 40, 9000, "float32")
+    whole = traffic_facts.count_function(split_row.softmax, 40, 9000, "float32")
     assert "whole shape" in whole["how"] and "chunk_kernel" in whole["how"]
-    monkeypatch.setattr(counting, "IN_FULL_ELEMENTS", 0)
-    extended = counting.count_here(split_row.softmax, 40, 9000, "float32")
+    monkeypatch.setattr(traffic_facts, "IN_FULL_ELEMENTS", 0)
+    extended = traffic_facts.count_function(split_row.softmax, 40, 9000, "float32")
     assert "first 2, 3 and 5 rows" in extended["how"], "few rows would have been cut into other chunks"
     assert (extended["loads"], extended["stores"]) == (whole["loads"], whole["stores"])
 
@@ -203,11 +204,11 @@ def test_what_is_no_line_is_not_extended():
     def bent(row_counts, of=None):
         return [{"loads": n * n, "stores": n, "bytes": n, "by_op": [], "launches": []} for n in row_counts]
 
-    assert counting._line((2, 3, 5), bent((2, 3, 5)), 100) is None
-    got = counting._extended(bent, None, 700, 10)
+    assert traffic_facts._line((2, 3, 5), bent((2, 3, 5)), 100) is None
+    got = traffic_facts.extended(bent, None, 700, 10)
     assert got["loads"] == 700**2 and "whole shape" in got["how"]
     with pytest.raises(ValueError, match="Take fewer rows"):
-        counting._extended(bent, None, counting.MOST_PROGRAMS * 2, 10)
+        traffic_facts.extended(bent, None, traffic_facts.MOST_PROGRAMS * 2, 10)
 
 
 @metered_here

@@ -21,7 +21,7 @@ from course_kernels.lab.show.picture import Display, Table
 
 STATUS_WORDS = {"pass": "Passed", "fail": "Not yet", "todo": "Not done yet", "error": "It did not run"}
 STATUS_COLORS = {"pass": "#009E73", "fail": "#D55E00", "todo": "#767676", "error": "#CC3311"}
-SECONDS = 120  # the longest a whole check may take, the first one's imports included
+SECONDS = 600  # the longest to wait for a check: far more than the limits of its runs, on any machine
 
 
 @dataclass(repr=False)
@@ -156,7 +156,7 @@ def judge(name: str, path: str, seed: int) -> Verdict:
             if report["status"] == "pass" and report["kernels"] and others:
                 report |= {"status": "fail", "mistake": "compile", "parts": _another_path(others)}
             if report["status"] == "pass" and not mode.interpreting() and report["runs_on_gpu"]:
-                ran = zygote.submit("compile", "course_kernels.lab.run.on_gpu:run_file", **job, seed=seed)
+                ran = zygote.submit("compile", "course_kernels.lab.check.gpu:judge_on_gpu", **job, seed=seed)
                 answer = ran.result(deadline - time.monotonic())
                 how += f", run on this {answer['gpu']}"
                 answer["earned"] = report["earned"] + answer["earned"]
@@ -242,13 +242,13 @@ def yours(name: str, otherwise):
     """The learner's own function of an exercise that has passed, as its file is now; else `otherwise`."""
     from course_kernels.lab import exercises as specs
     from course_kernels.lab.core.files import exercise_file
-    from course_kernels.lab.run import kernels as sandbox
+    from course_kernels.lab.run.loading import load_entry
 
     path = exercise_file(name)
     if name not in specs.names() or not path.exists() or not learning.of(name)["passed"]:
         return otherwise
     try:
-        return sandbox.load_entry(str(path), specs.get(name).entry)
+        return load_entry(str(path), specs.get(name).entry)
     except Exception:  # changed since it passed, and it does not run: the check says why
         return otherwise
 

@@ -27,8 +27,7 @@ def register(shell) -> None:
         return
     _registered.add(id(shell))
     shell.register_magic_function(exercise, "cell", "exercise")
-    for mode in zygote.MODES:
-        zygote.start(mode)
+    zygote.start(*zygote.MODES)
 
 
 def exercise(line: str, cell: str) -> None:

@@ -19,9 +19,7 @@ from course_kernels.lab.run import compiler as compiling
 from course_kernels.lab.run import limits as isolation
 from course_kernels.lab.run import reader as allowed
 from course_kernels.lab.run import session as one_file
-from course_kernels.lab.run.cases import Case, encode
-from course_kernels.lab.run.meter import Tweaks
-from course_kernels.lab.run.session import SECONDS, Stopped
+from course_kernels.lab.run.cases import SECONDS, Case, Stopped, Tweaks, encode
 from course_kernels.lab.run.session import Facts as Result
 
 NOTHING = {"compiled": [], "error": ""}

@@ -1,8 +1,9 @@
 """Numbers, counts and grids, as messages write them."""
 
 import math
+import re
 
-import numpy as np
+LONGEST = 120  # characters of a learner's line that a message shows
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
@@ -37,7 +38,7 @@ def grids(launches: list[dict]) -> str:
 
 def numbers(values, most: int = 6, digits: int = 5) -> str:
     """A few numbers in brackets."""
-    values = list(np.asarray(values).reshape(-1))
+    values = list(values.flat if hasattr(values, "flat") else values)  # an array of any shape, or a list
     text = ", ".join(number(v, digits) for v in values[:most])
     return f"[{text}{', …' if len(values) > most else ''}]"
 
@@ -58,3 +59,14 @@ def side_by_side(wanted, got, wrong) -> tuple[str, str]:
     enough = (n for n in (5, 7, 9) if all(number(w, n) != number(g, n) for w, g in differ))
     digits = next(enough, 17)
     return numbers(wanted, digits=digits), numbers(got, digits=digits)
+
+
+def echo(source: str) -> str:
+    """A line of the learner's, as a message shows it."""
+    source = printable(source).strip()
+    return source if len(source) <= LONGEST else source[: LONGEST - 1] + "…"
+
+
+def printable(text: str) -> str:
+    """The text without terminal colours and control characters, newline and tab excepted."""
+    return re.sub(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]", "", text)

@@ -8,7 +8,7 @@ reply can set it beside the counted one.
 from dataclasses import dataclass
 from fractions import Fraction
 
-from course_kernels.lab import counting
+from course_kernels.lab.run.traffic import count_function
 from course_kernels.lab.run import functions as plain
 from course_kernels.lab.check.judge import Finding, Result, Session, check_error
 from course_kernels.lab.check.exercise import Hint
@@ -42,7 +42,7 @@ class Kind:
 
     entry: str
     about: str
-    measure: str  # a name that `counting.traffic` knows, or a module of the harness
+    measure: str  # a name that `traffic` knows, or a module of the harness
     why: str  # the sentence that says where the passes come from
 
 
@@ -163,7 +163,7 @@ class CountTraffic(Exercise):
         import importlib
 
         softmax = importlib.import_module(kind.measure).softmax
-        counted = [counting.count_here(softmax, m, n, "float32") for m, n in SMALL]
+        counted = [count_function(softmax, m, n, "float32") for m, n in SMALL]
         formulas = tuple(formula(SMALL, [one[key] for one in counted]) for key in ("loads", "stores"))
         assert None not in formulas, f"{kind.entry}: the counts are no formula in m and n"
         return formulas

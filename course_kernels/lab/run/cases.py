@@ -1,4 +1,4 @@
-"""What goes into a run: the cases, their arrays as JSON types, and word of the case under way."""
+"""What goes into a run (cases, tweaks, arrays as JSON types), what is under way, and how a run may stop."""
 
 import base64
 import mmap
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+SECONDS = 15  # for one run of the learner's code over all cases; a right answer takes well under one
 _under_way = mmap.mmap(-1, 256)  # shared with the parent process, should the one that runs the cases die
 
 
@@ -37,6 +38,32 @@ class Case:
         """{name: (array, row gap)} of every input that lies in memory; the first is called x."""
         more = {name: (v, self.gaps.get(name, 0)) for name, v in self.more.items() if np.ndim(v)}
         return {"x": (self.x, self.gap)} | more
+
+
+@dataclass
+class Tweaks:
+    """Changes made under a running kernel, to prove what is wrong: if it then comes out right, that was it.
+
+    masked_lanes: the value that a masked lane of a load from an input gets, whatever `other=` says.
+    bare_lanes: the same for a load from elsewhere that has no `other=`.
+    """
+
+    masked_lanes: float | None = None
+    bare_lanes: float | None = None
+
+
+class Stopped(Exception):
+    """The process of a run ended without an answer.
+
+    kind: "timeout", "memory", "signal", "exit" or "raised", as in `limits.Outcome`; or "changed", if the
+    answer is not of the form that the meter gives.
+    case: the case under way, as a message writes it; empty while the file was being imported.
+    code: the signal's number, or the exit status. text: what was raised. seconds: the time limit.
+    """
+
+    def __init__(self, kind: str, case: str = "", code: int = 0, text: str = "", seconds: float = SECONDS):
+        super().__init__(kind)
+        self.kind, self.case, self.code, self.text, self.seconds = kind, case, code, text, seconds
 
 
 def strides(shape: tuple[int, ...], gap: int = 0) -> tuple[int, ...]:

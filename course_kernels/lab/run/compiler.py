@@ -6,6 +6,7 @@ alignments and constants of the real call, and runs nothing.
 """
 
 import atexit
+import importlib
 import os
 import re
 import subprocess
@@ -13,18 +14,22 @@ import tempfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+import torch
 import triton
-from triton.backends.compiler import GPUTarget
+import triton.language as tl
 from triton.compiler.errors import CompilationError
 from triton.runtime import driver
-from triton.runtime.autotuner import Autotuner
 from triton.runtime.jit import JITFunction
 
+from course_kernels import mode
 from course_kernels.lab.core import gpus
-from course_kernels.lab.run.meter import apart
+from course_kernels.lab.run.cases import strides
+from course_kernels.lab.run.driver import ARCHITECTURES, StandIn, first_configuration
+from course_kernels.lab.run.guard import close_doors
+from course_kernels.lab.run.limits import isolate
+from course_kernels.lab.run.loading import describe, load_entry
+from course_kernels.lab.run.memory import apart
 
-# The architectures of the course, and a GPU of each whose limits the occupancy is counted for.
-ARCHITECTURES = {75: "T4", 80: "A100-80GB", 89: "L4", 90: "H200", 100: "B200"}
 SECONDS = 60
 # Besides an exercise's own calls, for one architecture: an argument that equals 1 becomes a plain number.
 SMALL_CALLS = (
@@ -61,73 +66,11 @@ class Compiled:
     source: str = ""
 
 
-class _Driver:
-    """Stands in for a GPU: device i is the i-th architecture."""
-
-    def __init__(self, architectures):
-        self.architectures = architectures
-        self.device = 0
-
-    def get_current_device(self):
-        return self.device
-
-    def get_current_stream(self, device=None):
-        return 0
-
-    def get_current_target(self):
-        return GPUTarget("cuda", self.architectures[self.device], 32)
-
-    def get_active_torch_device(self):
-        import torch
-
-        return torch.device("cpu")
-
-    @property
-    def utils(self):
-        return self
-
-    def get_device_properties(self, device=None):
-        """A small GPU's: what launch code asks for when it sizes its grid."""
-        return {
-            "multiprocessor_count": 4,
-            "max_shared_mem": 65536,
-            "max_num_regs": 65536,
-            "warpSize": 32,
-            "sm_clock_rate": 1_000_000,
-            "mem_clock_rate": 1_000_000,
-            "mem_bus_width": 256,
-        }
-
-    def get_benchmarker(self):
-        return lambda *args, **kwargs: [0.0, 0.0, 0.0]
-
-
-_tune = Autotuner.run
-
-
-def real_gpu() -> None:
-    """Undo what stands in for a GPU, in a process that is to use the one that is here."""
-    Autotuner.run = _tune
-    driver.reset_active()
-
-
-def first_configuration() -> None:
-    """Let `@triton.autotune` take its first configuration: without a GPU there is nothing to time."""
-
-    def run(self, *args, **kwargs):
-        config = self.configs[0]
-        self.best_config = config
-        return self.fn.run(*args, **(kwargs | config.all_kwargs()))
-
-    Autotuner.run = run
-    driver.set_active(_Driver(list(ARCHITECTURES)))
-
-
 class Recorder:
     """While active, every launch in this process compiles for the architectures and runs nothing."""
 
     def __init__(self, architectures=tuple(ARCHITECTURES)):
-        self.driver = _Driver([])
+        self.driver = StandIn([])
         self.use(architectures)
         self.compiled: list[Compiled] = []
         self.call = ""
@@ -227,78 +170,77 @@ def def_line(function) -> int:
 def compile_file(
     path: str, entry: str, calls: list[dict], adapt: str | None = None, architectures=None
 ) -> dict:
-    """A job for the compile server: call the entry on tensors of these shapes, compiling what it launches.
+    """A job in compile mode: call the entry on tensors of these shapes, compiling what it launches.
 
-    calls: [{"shape", "dtype", "gap", "architectures"}], the last two if wanted.
+    path: a file, or the name of a module.
+    calls: [{"shape", "dtype", "gap", "more", "options", "architectures"}], all but the first two if wanted.
+    more: further arguments in order, each a number or a dict of "shape", "dtype" and "gap". options: by name.
+    adapt: "module:function", if the entry is called as function(entry, *inputs).
     Returns {"compiled": [Compiled as dict], "error": a sentence or ""}.
     """
-    from course_kernels.lab.run.limits import isolate
-
     outcome = isolate(lambda: _compile_calls(path, entry, calls, adapt, architectures), seconds=SECONDS)
     if outcome.kind == "ok":
         return outcome.value
-    what = {"timeout": f"did not end within {SECONDS} seconds", "memory": "ran out of memory"}.get(
-        outcome.kind
-    )
-    return {"compiled": [], "error": f"Compiling {what or 'ended early'}. {outcome.value or ''}".strip()}
+    ended = {"timeout": f"did not end within {SECONDS} seconds", "memory": "ran out of memory"}
+    what = ended.get(outcome.kind, "ended early")
+    return {"compiled": [], "error": f"Compiling {what}. {outcome.value or ''}".strip()}
 
 
 def _compile_calls(path, entry, calls, adapt, architectures) -> dict:
-    import importlib
-
-    from course_kernels.lab.run.kernels import close_doors, describe, load_entry
-
+    of_a_learner, error = path.endswith(".py"), ""
     with Recorder(architectures or tuple(ARCHITECTURES)) as recorder:
         try:
-            call = None
-            if adapt:
-                module, name = adapt.split(":")
-                call = getattr(importlib.import_module(module), name)
-            if path.endswith(".py"):
+            call = _named(*adapt.split(":")) if adapt else None  # before the guard hides the checker
+            if of_a_learner:
                 close_doors(path, compiling=True)
                 recorder.architectures = []  # what the file launches while it is imported is its own affair
                 function = load_entry(path, entry, compiling=True)
             else:
-                function = getattr(importlib.import_module(path), entry)
-                # Nothing is run here, so tensors may lie on the CPU. The process ends with this call.
-                importlib.import_module("course_kernels.inputs").check_place = lambda x: None
+                mode.compile_only = True
+                function = _named(path, entry)
             for spec in calls:
-                x = _tensor(spec)
                 recorder.use(spec.get("architectures") or architectures or ARCHITECTURES)
                 recorder.call = f"{' × '.join(map(str, spec['shape']))} {spec['dtype']}"
-                call(function, x) if call else function(x, **spec.get("options", {}))
-        except Exception as error:
-            reported = (
-                describe(error, path)
-                if path.endswith(".py")
-                else {"text": str(error), "type": "", "line": None}
-            )
-            where = f" (line {reported['line']})" if reported["line"] else ""
-            return {
-                "compiled": [asdict(c) for c in recorder.compiled],
-                "error": f"{reported['type']}: {reported['text']}{where}",
-            }
-    return {"compiled": [asdict(c) for c in recorder.compiled], "error": ""}
+                inputs = [_argument(one) for one in (spec, *spec.get("more", ()))]
+                call(function, *inputs) if call else function(*inputs, **spec.get("options", {}))
+        except Exception as raised:
+            if of_a_learner:
+                found = describe(raised, path)
+                where = f" (line {found['line']})" if found["line"] else ""
+                error = f"{found['type']}: {found['text']}{where}"
+            else:  # a module's own refusal is a sentence
+                error = str(raised)
+    return {"compiled": [asdict(c) for c in recorder.compiled], "error": error}
 
 
-def _tensor(spec: dict):
-    import torch
+def _named(module: str, name: str):
+    return getattr(importlib.import_module(module), name)
 
-    shape, gap = spec["shape"], spec.get("gap", 0)
-    strides = (shape[1] + gap, 1) if len(shape) == 2 else torch.empty(shape, device="meta").stride()
+
+def _argument(spec):
+    """A tensor of the shape, its values not set; a number as it is."""
+    if not isinstance(spec, dict):
+        return spec
+    shape, dtype = spec["shape"], getattr(torch, spec["dtype"])
     # Placed as where it is interpreted: a file that looks at the place finds no difference.
-    return apart(torch.empty_strided(shape, strides, dtype=getattr(torch, spec["dtype"]), device="meta"))
+    return apart(torch.empty_strided(shape, strides(shape, spec.get("gap", 0)), dtype=dtype, device="meta"))
 
 
 def warm_up() -> None:
     """Compile something small, so that LLVM is set up before the first fork; a few tenths of a second."""
-    from course_kernels.lab.exercises import broken as harness
-
     # A cache of its own: were this kernel found in the learner's, LLVM would not be set up.
     # Compilations under way may still write there when the server ends: no error of anyone's.
     cache = tempfile.TemporaryDirectory(prefix="course-lab-", ignore_cleanup_errors=True)
     atexit.register(cache.cleanup)
     os.environ["TRITON_CACHE_DIR"] = cache.name
     with Recorder() as recorder:
-        harness.warm_up()
+        _normalize[(1,)](torch.empty(100), 100, BLOCK=128)
     assert not any(c.error for c in recorder.compiled), recorder.compiled
+
+
+@triton.jit
+def _normalize(x_ptr, columns, BLOCK: tl.constexpr):
+    """What most kernels use, to warm up with."""
+    column = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + column, mask=column < columns, other=0.0)
+    tl.store(x_ptr + column, x / tl.sum(x, axis=0), mask=column < columns)

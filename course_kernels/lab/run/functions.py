@@ -1,6 +1,6 @@
 """Run exercises whose answer is no kernel: PyTorch steps, formulas, an input to find.
 
-Like `sandbox.py`, this runs next to the learner's code, reports JSON types, and compares nothing.
+Like `kernels`, this runs next to the learner's code, reports JSON types, and compares nothing.
 """
 
 import ctypes
@@ -11,18 +11,12 @@ import numpy as np
 import torch
 from torch.utils._pytree import tree_leaves
 
-from course_kernels.lab.counting import Recording
 from course_kernels.lab.run.cases import Case, begin, encode
-from course_kernels.lab.run.kernels import (
-    Refused,
-    close_doors,
-    describe,
-    load_entry,
-    load_module,
-    named,
-    place,
-)
+from course_kernels.lab.run.guard import Refused, close_doors
+from course_kernels.lab.run.kernels import place
 from course_kernels.lab.run.limits import name_of
+from course_kernels.lab.run.loading import describe, load_entry, load_module, named
+from course_kernels.lab.run.operations import Recording
 
 # aten's names of what does a softmax, or its hard part, in one call; and how people call it.
 LIBRARY = {
@@ -125,7 +119,7 @@ def _content(storage) -> bytes:
 def run_steps(path: str, entry: str, cases: list[Case]) -> list[dict]:
     """Call a PyTorch function on each case; stops after one that raises.
 
-    Returns a dict a case: "error" (or None), "outputs", "x_changed", "operations" (as `counting.Operation`),
+    Returns a dict a case: "error" (or None), "outputs", "x_changed", "operations" (each as an `Operation`),
     "exponentials" (elements raised by PyTorch), "numpy" (True if a tensor's values were handed out of
     PyTorch), "x_numpy" (True if those of x were, as an array), "origin" (as `_Steps.origin`).
     """

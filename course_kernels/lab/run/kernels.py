@@ -1,93 +1,29 @@
-"""Run a learner's function on cases, inside the worker process, and report all that happened as JSON types.
+"""Run a learner's kernels on cases, and report all that happened as JSON types.
 
-This is the only module that runs next to the learner's code. It compares nothing: the expected values are
-never in this process.
+This runs next to the learner's code, in its process; so does `functions`. Neither compares anything: the
+expected values are never in this process.
 """
 
-import __future__
-
-import ast
-import os
-import re
-import sys
-import traceback
-import types
 import zlib
 from collections import Counter
-from contextlib import suppress
 from dataclasses import asdict
-from pathlib import Path
 
 import numpy as np
 import torch
-from triton.runtime import jit
 
-from course_kernels.lab.check.translations import echo, printable
-from course_kernels.lab.run import compiler as compiling
-from course_kernels.lab.run import meter as metering
-from course_kernels.lab.run.cases import Case, begin, encode, strides
-from course_kernels.lab.run.guard import Refused, close_doors
-from course_kernels.lab.run.limits import name_of, text_of
+from course_kernels.lab.run import driver, hooks
+from course_kernels.lab.run.cases import Case, Tweaks, begin, encode, strides
+from course_kernels.lab.run.guard import close_doors
+from course_kernels.lab.run.limits import name_of
+from course_kernels.lab.run.loading import describe, load_entry
+from course_kernels.lab.run.memory import apart, spanned
+from course_kernels.lab.run.meter import Meter
+from course_kernels.lab.run.operations import AllocationOnly
 
 MOST_OUTPUTS = 100  # that are looked at, of what a function returns
-DEEPEST = 100  # exceptions that are followed, from one to the one behind it
 
 
-def load_entry(path: str, entry: str, compiling: bool = False):
-    """Import the learner's file as a module of its own and return the object named `entry`.
-
-    compiling: kernels compute nothing here, so a test that the file makes of them while it is imported has no
-    meaning; a statement that raises is left out.
-    """
-    return named(load_module(path, compiling), entry)
-
-
-def named(module, entry: str):
-    """The object of that name in a learner's module."""
-    if not hasattr(module, entry):
-        raise Refused("entry_missing", entry)
-    return getattr(module, entry)
-
-
-def load_module(path: str, compiling: bool = False):
-    """Import the learner's file as a module of its own."""
-    module = types.ModuleType("exercise")
-    module.__file__ = path
-    sys.modules["exercise"] = module
-    text = Path(path).read_bytes()  # Python reads the marks at a file's start, as it does in an import
-    # Without Python's bytecode cache: the file may change within a second.
-    whole = compile(text, path, "exec")
-    if not compiling:
-        exec(whole, module.__dict__)
-        return module
-    flags = [getattr(__future__, name).compiler_flag for name in __future__.all_feature_names]
-    flags = sum({flag for flag in flags if flag & whole.co_flags})
-    for statement in ast.parse(text).body:
-        with suppress(Exception):
-            exec(compile(ast.Module([statement], []), path, "exec", flags), module.__dict__)
-    return module
-
-
-_written = jit._normalize_ty
-
-
-def any_alias() -> None:
-    """Let a kernel's parameters be declared by any name that triton.language has in the file.
-
-    Triton's interpreter reads the declarations as text, and knows "tl.constexpr" only.
-    """
-
-    def normalize(declared):
-        if isinstance(declared, str) and re.fullmatch(
-            r"""['"]?([\w.]+\.)?constexpr['"]?""", declared.strip()
-        ):
-            return "constexpr"
-        return _written(declared)
-
-    jit._normalize_ty = normalize
-
-
-def run_cases(path: str, entry: str, cases: list[Case], tweaks: metering.Tweaks, adapt=None) -> list[dict]:
+def run_cases(path: str, entry: str, cases: list[Case], tweaks: Tweaks, adapt=None) -> list[dict]:
     """Call the learner's function on each case under the meter; stops after a case that raises.
 
     adapt(function, *inputs): how to call it, if not as function(*inputs).
@@ -95,8 +31,7 @@ def run_cases(path: str, entry: str, cases: list[Case], tweaks: metering.Tweaks,
     Returns a dict a case: "error" (or None), "refused", "outputs", and what the meter saw.
     """
     close_doors(path)
-    compiling.first_configuration()
-    any_alias()
+    driver.first_configuration()
     np.seterr(all="ignore")  # NaN and infinity are part of the cases
     try:
         function = load_entry(path, entry)
@@ -114,9 +49,9 @@ def run_cases(path: str, entry: str, cases: list[Case], tweaks: metering.Tweaks,
 def place(x: np.ndarray, gap: int = 0) -> torch.Tensor:
     """The array as a tensor whose rows lie `gap` elements apart, with no other tensor near it."""
     values = torch.from_numpy(x)
-    tensor = metering.apart(values.new_empty_strided(x.shape, strides(x.shape, gap)))
+    tensor = apart(values.new_empty_strided(x.shape, strides(x.shape, gap)))
     if gap and tensor.is_floating_point():
-        metering.spanned(tensor).fill_(float("nan"))  # what lies between the rows
+        spanned(tensor).fill_(float("nan"))  # what lies between the rows
     return tensor.copy_(values)
 
 
@@ -131,16 +66,16 @@ def _decoy(x: np.ndarray, gap: int) -> torch.Tensor:
     else:
         low, high = (int(x.min()), int(x.max())) if x.size else (0, 0)
         other = rng.integers(low, high + 1, size=x.shape)
-    return metering.spanned(place(other.astype(x.dtype), gap))
+    return spanned(place(other.astype(x.dtype), gap))
 
 
 def _run_case(path: str, function, case: Case, tweaks, adapt) -> dict:
-    meter = metering.Meter(tweaks)
+    meter = Meter(tweaks)
     arrays = case.arrays()
     tensors = {name: place(array, gap) for name, (array, gap) in arrays.items()}
     as_given = {name: tensor.detach() for name, tensor in tensors.items()}  # whatever becomes of the inputs
     inputs = [tensors.get(name, value) for name, value in ({"x": case.x} | case.more).items()]
-    guard = metering.AllocationOnly(meter)
+    guard = AllocationOnly(meter)
     result = {"error": None, "kind": case.kind}
     with meter:
         for name, (array, gap) in arrays.items():
@@ -154,7 +89,7 @@ def _run_case(path: str, function, case: Case, tweaks, adapt) -> dict:
         except BaseException as error:
             returned, result["error"] = None, describe(error, path)
     result["refused"] = guard.refused
-    result["intact"] = metering.intact()
+    result["intact"] = hooks.intact()
     outputs = list(returned) if isinstance(returned, (tuple, list)) else [returned]
     result["outputs"] = [_output(meter, value) for value in outputs[:MOST_OUTPUTS]]
     result |= {
@@ -214,46 +149,3 @@ def _output(meter, value) -> dict:
         message["values"] = encode(region.values(value))
         message["stored"] = encode(region.times_stored(value))
     return message
-
-
-def describe(error: BaseException, path: str) -> dict:
-    """An exception as the learner should see it: its type, its message, the line of their own file, and that
-    file's text.
-    """
-    chain = [error]  # from the outside in: the interpreter wraps what a kernel raised, a call at a time
-    while name_of(chain[-1]) == "InterpreterError" and (inner := _behind(chain[-1])) and len(chain) < DEEPEST:
-        chain.append(inner)
-    error = rule = chain[-1]
-    for _ in range(DEEPEST):  # an exception may be its own cause
-        if rule is None or isinstance(rule, (Refused, metering.TorchWork)):
-            break
-        rule = _behind(rule)
-    text = printable(text_of(error))
-    message = {"type": name_of(error), "text": text, "line": None, "source": "", "rule": None}
-    if isinstance(rule, Refused):
-        message["rule"] = list(rule.args)
-    message["file"] = Path(path).read_text(errors="replace") if os.path.exists(path) else ""
-    lines = message["file"].splitlines()
-    if isinstance(error, SyntaxError) and error.filename == path:
-        line = error.lineno if type(error.lineno) is int else None
-        message |= {"line": line, "text": printable(text_of(error.msg))}
-    else:  # the innermost frame that is the learner's; an inner link may have none
-        message["line"] = next(filter(None, (_own_line(link, path) for link in reversed(chain))), None)
-    if message["line"] and message["line"] <= len(lines):
-        message["source"] = echo(lines[message["line"] - 1])
-    return message
-
-
-def _behind(error: BaseException) -> BaseException | None:
-    """The exception that led to this one, by Python's own slots, which a learner's class cannot rename."""
-    slots = BaseException.__dict__
-    return slots["__cause__"].__get__(error) or slots["__context__"].__get__(error)
-
-
-def _own_line(error: BaseException, path: str) -> int | None:
-    """The last line of the learner's file in an exception's traceback."""
-    own = os.path.realpath(path)
-    for frame in reversed(traceback.extract_tb(BaseException.__dict__["__traceback__"].__get__(error))):
-        if frame.lineno and os.path.realpath(frame.filename) == own:
-            return frame.lineno
-    return None

@@ -18,6 +18,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+pace = 1.0  # how many times slower this machine is than the one that time limits were chosen on
+IDLE = 0.05  # a process that gets less of a core than this is waiting, not computing
+LONGEST = 10  # times its limit: the most that a process which shares its core with others may take
+LOOK = 0.5  # seconds between two looks at the time used
 KEPT_OUTPUT = 4000  # characters of the child's prints that are kept
 FILE_BYTES = 256 << 20  # the largest file it may write
 MEMORY_BYTES = 4 << 30  # on top of what the parent has mapped
@@ -44,6 +48,9 @@ class Outcome:
 
 def isolate(function: Callable[[], object], *, seconds: float, memory_bytes: int = MEMORY_BYTES) -> Outcome:
     """Fork, call `function()` in the child under the limits, and return its JSON-able value as an Outcome.
+
+    seconds: of computing, on a machine of the usual pace. A slow or busy machine is given its time: the child
+    is stopped when it has used `seconds` × `pace` of a core, or waited that long without computing.
 
     For a process without children of its own: whatever runs below it at the end is killed.
     """
@@ -138,12 +145,10 @@ def _collect(pid: int, result_fd: int, print_fd: int, started: float, seconds: f
         selector.register(print_fd, selectors.EVENT_READ)
         # The result's end is the end: a grandchild may hold both pipes open for ever.
         while result_fd in selector.get_map() and not _whole(parts[result_fd]):
-            left = started + seconds - time.monotonic()
-            ready = selector.select(left) if left > 0 else []
-            if not ready:
+            if _too_long(pid, started, seconds * pace):
                 _kill_group(pid)
                 return Outcome("timeout", printed=_text(parts[print_fd]), seconds=time.monotonic() - started)
-            for key, _ in ready:
+            for key, _ in selector.select(LOOK):
                 data = os.read(key.fd, 1 << 16)
                 if not data:
                     selector.unregister(key.fd)
@@ -177,6 +182,19 @@ def _collect(pid: int, result_fd: int, print_fd: int, started: float, seconds: f
         else:
             outcome.code = os.waitstatus_to_exitcode(status)
     return outcome
+
+
+def _too_long(pid: int, started: float, limit: float) -> bool:
+    """True once a process has used `limit` seconds of a core, or has let them pass without computing."""
+    passed = time.monotonic() - started
+    if passed < limit:
+        return False
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return True
+    used = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")  # user and system, its children's too
+    return used >= limit or used < IDLE * passed or passed > LONGEST * limit
 
 
 def _whole(parts: list[bytes]) -> bool:

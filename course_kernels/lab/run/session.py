@@ -4,24 +4,7 @@ import numpy as np
 
 from course_kernels.lab.run import cases as _cases
 from course_kernels.lab.run import kernels, limits
-from course_kernels.lab.run.cases import Case, decode
-from course_kernels.lab.run.meter import Tweaks
-
-SECONDS = 15  # for one run of the learner's code over all cases; a right answer takes well under one
-
-
-class Stopped(Exception):
-    """The process of a run ended without an answer.
-
-    kind: "timeout", "memory", "signal", "exit" or "raised", as in `limits.Outcome`; or "changed", if the
-    answer is not of the form that the meter gives.
-    case: the case under way, as a message writes it; empty while the file was being imported.
-    code: the signal's number, or the exit status. text: what was raised. seconds: the time limit.
-    """
-
-    def __init__(self, kind: str, case: str = "", code: int = 0, text: str = "", seconds: float = SECONDS):
-        super().__init__(kind)
-        self.kind, self.case, self.code, self.text, self.seconds = kind, case, code, text, seconds
+from course_kernels.lab.run.cases import SECONDS, Case, Stopped, Tweaks, decode
 
 
 class Facts:

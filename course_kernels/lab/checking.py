@@ -13,7 +13,8 @@ from pathlib import Path
 
 from course_kernels import mode
 from course_kernels.lab import exercises as specs
-from course_kernels.lab.check.translations import printable, prints_in_kernel
+from course_kernels.lab.core.wording import printable
+from course_kernels.lab.check.source import prints_in_kernel
 from course_kernels.lab.core import progress as learning
 from course_kernels.lab.core.files import exercise_file
 from course_kernels.lab.run import forkserver as zygote

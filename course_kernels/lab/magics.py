@@ -12,7 +12,7 @@ from datetime import datetime
 from IPython.display import display
 
 from course_kernels.lab import exercises as specs
-from course_kernels.lab.check.translations import LAB
+from course_kernels.lab.check.errors import NOTEBOOK as LAB
 from course_kernels.lab.core.files import exercise_file, root, save_with_history
 from course_kernels.lab.exercises import stubs
 from course_kernels.lab.run import forkserver as zygote

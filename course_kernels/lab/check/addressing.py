@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from course_kernels.lab.check.judge import Finding
-from course_kernels.lab.check.translations import Code, is_jit
+from course_kernels.lab.check.source import Source as Code, is_jit
 from course_kernels.lab.core.wording import count, grid
 
 

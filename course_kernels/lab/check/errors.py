@@ -366,7 +366,10 @@ def check_error(facts, case, exercise) -> None:
 
     facts: `.error` and `.message` of the run. case: the one under way, or None.
     """
-    where = f"The case under way: {case.shape} {case.x.dtype}, {case.about}." if case else ""
+    importing = facts.message.get("at") == "import"
+    where = (
+        f"The case under way: {case.shape} {case.x.dtype}, {case.about}." if case and not importing else ""
+    )
     error = facts.error
     if refused := facts.message.get("refused"):
         raise pytorch_worked(refused, error, where)
@@ -393,7 +396,8 @@ def of_exception(error: dict, where: str, exercise) -> Finding:
     said = f"{error['type']}: {textwrap.shorten(plain, 300) or 'no message'}"
     meaning = translate(f"{error['type']}: {text}", error["line"], error.get("file", ""), exercise)
     if meaning is None:
-        advice = "Fix that line and check again." if error["line"] else ""
+        advice = "Fix that line and check again." if place else ""
+        at = at or "It was raised outside your file."
         return Finding("exception", f"Your code raised {said}", at, next=advice, status="error")
     at = f"{fix_line(meaning, error['line'], place, error.get('file', ''))} {where}".strip()
     why = "" if error["type"] in SYNTAX else f"Python says: {textwrap.shorten(said, 160)}"
@@ -439,8 +443,8 @@ def out_of_place(line: int, what: str, why: str, advice: str) -> Finding:
 
 
 def at_line(line: int | None, source: str) -> str:
-    """Where it was raised, as a sentence."""
-    return f"At line {line}: `{source}`." if line else "It was raised outside your file."
+    """Where it was raised, as a sentence; empty outside the file."""
+    return f"At line {line}: `{source}`." if line else ""
 
 
 def fix_line(meaning: Meaning, line: int | None, place: str, text: str) -> str:
@@ -531,9 +535,8 @@ def compile_findings(report: dict, text: str = "") -> Finding | None:
         why = f"It says: {report['error']}" if report["error"] else ""
         return Finding("compile", what, evidence=Evidence(why), next=advice)
     first = failed[0]
-    place = f"At `{echo(first['source'])}`." if first["source"] else ""
-    if first["line"]:
-        place = at_line(first["line"], echo(first["source"]))
+    source = echo(first["source"])
+    place = at_line(first["line"], source) or (f"At `{source}`." if source else "")
     said = f"The compiler says: {first['error']}"
     names = plain_numbers(first, report["compiled"])
     if names and ".item(" not in first["source"]:

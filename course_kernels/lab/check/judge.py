@@ -12,7 +12,9 @@ import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from course_kernels.lab.check.translations import Code, Meaning, echo, translate
+from course_kernels.lab.check import errors
+from course_kernels.lab.check import finding as ff
+from course_kernels.lab.check.errors import check_error, compile_findings, out_of_place
 from course_kernels.lab.core.files import trouble
 from course_kernels.lab.core.wording import numbers
 from course_kernels.lab.run import compiler as compiling
@@ -22,7 +24,7 @@ from course_kernels.lab.run import session as one_file
 from course_kernels.lab.run.cases import SECONDS, Case, Stopped, Tweaks, encode
 from course_kernels.lab.run.session import Facts as Result
 
-NOTHING = {"compiled": [], "error": ""}
+NOTHING = {}
 
 
 @dataclass
@@ -72,13 +74,13 @@ class Session(one_file.Session):
         try:
             return super().call(function)
         except Stopped as stopped:
-            raise did_not_come_back(stopped) from None
+            raise errors.stopped(stopped, Path(self.path).read_text(errors='replace')) from None
 
     def run(self, cases: list[Case], tweaks: Tweaks | None = None) -> list[Result]:
         try:
             return super().run(cases, tweaks)
         except Stopped as stopped:
-            raise did_not_come_back(stopped) from None
+            raise errors.stopped(stopped, Path(self.path).read_text(errors='replace')) from None
 
 
 def did_not_come_back(stopped: Stopped) -> Finding:
@@ -175,7 +177,7 @@ def judge_file(name: str, path: str, seed: int, seconds: float = SECONDS) -> dic
                 else 'Leave it out, or put it below `if __name__ == "__main__":`, which the check does not '
                 "run; in a notebook, into another cell.",
             )
-    except Finding as finding:
+    except (Finding, ff.Finding) as finding:
         report = Report(finding.status, finding.mistake, finding.parts(), printed=session.printed)
         report.how = "" if finding.status == "todo" else exercise.how
         report.mistake = None if finding.status == "todo" else finding.mistake
@@ -197,232 +199,8 @@ def judge_file(name: str, path: str, seed: int, seconds: float = SECONDS) -> dic
 # What can be wrong whatever the exercise
 
 
-def out_of_place(line: int, what: str, why: str, advice: str) -> Finding:
-    """For a file that is right and uses what no exercise needs."""
-    said = f"The values are right, but the file uses `{what}` (line {line}), which no exercise needs."
-    return Finding("out_of_place", said, why=why, next=advice)
-
-
-def check_error(result: Result, case: Case | None, exercise) -> None:
-    """Raise a Finding for a run that raised or that used what is ruled out."""
-    refused = result.message.get("refused")
-    where = f"The case under way: {case.shape} {dtype_name(case)}, {case.about}." if case else ""
-    error = result.error
-    if refused:
-        line = f" (line {error['line']}: `{error['source']}`)" if error and error["line"] else ""
-        if refused in ("clone", "copy_", "_to_copy", "contiguous"):
-            raise Finding(
-                "copies_input",
-                f"PyTorch made a copy of a tensor{line}: a trip to memory and back that the kernel does not "
-                f"need.",
-                where,
-                f"The operation was aten::{refused}, the work behind .contiguous(), .to(), .float() and "
-                f".clone().",
-                "Give the kernel the row stride, x.stride(0), and let it load the rows where they are; "
-                "convert a loaded tile with .to(tl.float32).",
-            )
-        raise Finding(
-            "torch_work",
-            f"PyTorch did part of the work: aten::{refused}{line}.",
-            where,
-            "In this exercise PyTorch may allocate (torch.empty_like and its kin); a kernel does the rest.",
-            "Move that step into the kernel.",
-        )
-    if not error:
-        return
-    place = at_line(error["line"], error["source"])
-    if error["rule"]:
-        rule, *rest = error["rule"]
-        if found := _import_of(error, rule):
-            raise Finding(*found)
-        raise Finding(*_rule(rule, rest, exercise))
-    if error["type"] == "NotImplementedError" and "raise" in error["source"]:  # not a library's own
-        todo = textwrap.shorten(error["text"], 300)
-        what = f"Still to do: {todo}." if todo else "Something is still to do."
-        raise Finding("todo", what.replace("..", "."), place, status="todo")
-    if error["type"] in ("SyntaxError", "IndentationError", "TabError"):
-        what = f"Python cannot read the file: {error['text']}."
-        cell = "Lines that begin with % or ! are the notebook's, not Python's: put them into another cell."
-        magic = error["source"].lstrip().startswith(("%", "!"))
-        raise Finding("syntax_error", what, place, next=cell if magic else "", status="error")
-    if error["type"] == "SystemExit":
-        raise Finding(*EXIT, f"{place} {where}".strip(), next=EXIT_ADVICE, status="error")
-    if error["type"] == "MemoryError" or "can't allocate memory" in error["text"]:
-        raise Finding(*MEMORY, case=f"{place} {where}".strip(), status="error")
-    for phrase, mistake, what, advice in exercise.translations:
-        if phrase in error["text"]:
-            at = f"{place if error['line'] else ''} {where}".strip()
-            raise Finding(mistake, what, at, next=advice, status="error")
-    plain = re.sub(r"\[[^\[\]]{60,}(\]|$)", "[…]", error["text"])  # a tile's numbers tell nothing here
-    said = f"{error['type']}: {textwrap.shorten(plain, 300) or 'no message'}"
-    meaning = translate(f"{error['type']}: {error['text']}", error["line"], error.get("file", ""))
-    if meaning is not None:
-        raise Finding(
-            meaning.mistake,
-            meaning.what,
-            f"{mend(meaning, error['line'], place, error.get('file', ''))} {where}".strip(),
-            f"Python says: {textwrap.shorten(said, 160)}",
-            meaning.next,
-            "error",
-        )
-    raise Finding(
-        "exception",
-        f"Your code raised {said}",
-        f"{place} {where}".strip(),
-        next="Mend that line and check again." if error["line"] else "",
-        status="error",
-    )
-
-
-def _import_of(error: dict, rule: str) -> tuple | None:
-    """An import that did what the rule forbids, for a reason of its own; None if it was no import."""
-    code = Code(error.get("file", ""))
-    line = code.statement(error["line"]) if error["line"] else ""
-    if not re.match(r"(import|from) ", line) or rule not in ("outside_world", "answer_opened"):
-        return None
-    lab = "course_kernels.lab" in line
-    if rule == "answer_opened" and not lab:
-        return None
-    what = (
-        "The file imports the lab; check, hint and show belong outside of it."
-        if lab
-        else "The file imports a module that touches files or programs, which the check has closed."
-    )
-    return (
-        rule,
-        what,
-        at_line(error["line"], echo(line)),
-        "The check runs the file alone, with torch, triton, numpy and Python's own modules.",
-        "Move that line, and what uses it, to another cell of the notebook, or below "
-        '`if __name__ == "__main__":`, which the check does not run.',
-        "error",
-    )
-
-
-def at_line(line: int | None, source: str) -> str:
-    """Where it was raised, as a sentence."""
-    return f"At line {line}: `{source}`." if line else "It was raised outside your file."
-
-
-def mend(meaning: Meaning, line: int | None, place: str, text: str) -> str:
-    """Where it was raised, and which line to mend, if that is another one."""
-    if not meaning.line or meaning.line == line:
-        return place
-    other = f"The line to mend is line {meaning.line}: `{echo(Code(text).line(meaning.line))}`."
-    return f"{other} It showed at line {line}." if line else other
-
-
-def _rule(rule: str, rest: list, exercise) -> tuple:
-    if rule in exercise.refusals:
-        return exercise.refusals[rule]
-    if rule == "entry_missing":
-        return (
-            "entry_missing",
-            f"The file defines no `{rest[0]}`.",
-            "",
-            "",
-            f"Keep the name and the arguments of the stub: {exercise.brief}",
-            "error",
-        )
-    if rule == "outside_world":
-        return (
-            "outside_world",
-            f"The file {rest[0]}; an exercise computes, and needs neither files nor other programs.",
-            "",
-            "",
-            "Leave that out, and check again.",
-        )
-    if rule == "library_softmax":
-        return (
-            "library_softmax",
-            f"{rest[0]} does the work here; the exercise is to write it.",
-            "",
-            "",
-            exercise.library_advice,
-        )
-    return (
-        "answer_opened",
-        f"The file opens {rest[0] if rest else 'the answer'}, where the finished code is.",
-        "",
-        "",
-        f'Write it here; to read the answer, solution("{exercise.name}", anyway=True) shows it.',
-    )
-
-
 def dtype_name(case: Case) -> str:
     return str(case.x.dtype)
-
-
-def compile_findings(report: dict, text: str = "") -> Finding | None:
-    """What the real compiler has against a kernel that the interpreter ran; None if nothing.
-
-    text: the learner's file.
-    """
-    failed = [c for c in report["compiled"] if c["error"]]
-    if not failed:
-        if not report["compiled"] and not report["error"] and report is not NOTHING:
-            return Finding(
-                "compile",
-                "The kernel ran in the interpreter, and nothing was launched for the real compiler.",
-                next="Launch the same kernel each time the function is called, whatever the mode.",
-            )
-        if report["error"]:
-            return Finding(
-                "compile",
-                "The kernel runs in the interpreter, but the real compiler did not get through it.",
-                why=f"It says: {report['error']}",
-                next="Use only tl functions on tensors inside the kernel.",
-            )
-        return None
-    first = failed[0]
-    same_call = [c for c in report["compiled"] if c["call"] == first["call"]]
-    every = all(c["error"] for c in same_call if c["kernel"] == first["kernel"])
-    # What a kernel refers to is looked up once, before it is compiled for the first GPU.
-    every = every or "Unsupported function referenced" in first["error"]
-    target = "a GPU" if every else f"a {first['gpu']} (compute capability {first['architecture'] / 10})"
-    place = f"At `{echo(first['source'])}`." if first["source"] else ""
-    if first["line"]:
-        place = at_line(first["line"], echo(first["source"]))
-    said = f"The compiler says: {first['error']}"
-    if names := compiling.plain_numbers(first, report["compiled"]):
-        return _equals_one(first, names, place, said)
-    meaning = translate(first["error"], first["line"], text)
-    if meaning is not None:
-        return Finding(
-            "compile",
-            meaning.what,
-            mend(meaning, first["line"], place, text),
-            f"The interpreter lets it pass, and the kernel does not compile for {target}. "
-            f"{textwrap.shorten(said, 200)}",
-            meaning.next,
-        )
-    return Finding(
-        "compile",
-        f"The kernel {first['kernel']} gives the right values in the interpreter, but does not compile for "
-        f"{target}.",
-        place,
-        said,
-        "The interpreter is Python and forgives what a GPU cannot do: numpy calls, an `if` on a whole tile, "
-        "a loop variable that changes its type.",
-    )
-
-
-def _equals_one(failed: dict, names: list[str], place: str, said: str) -> Finding:
-    """A kernel that compiles as long as an argument is not 1."""
-    these = " and ".join(f"`{name}`" for name in names)
-    one, number = ("are 1", "plain numbers") if len(names) > 1 else ("is 1", "a plain number")
-    cast = ".to(" in failed["source"]
-    return Finding(
-        "compile",
-        f"The kernel {failed['kernel']} does not compile for x of {failed['call']}: {these} {one} there.",
-        place,
-        f"Triton compiles an argument that equals 1 as {number}, a constexpr, and 1 has no .to, no .dtype "
-        f"and no .shape. The interpreter lets it pass. {textwrap.shorten(said, 200)}",
-        "Cast something that is never an argument: row = tl.program_id(0).to(tl.int64), and row * stride is "
-        f"as wide as row is. Or write tl.cast({names[0]}, tl.int64), which takes a number as well."
-        if cast
-        else "Use such an argument in arithmetic and comparisons, where a number does as well.",
-    )
 
 
 __all__ = [

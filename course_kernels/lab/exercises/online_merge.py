@@ -6,6 +6,7 @@ import numpy as np
 
 from course_kernels.lab.exercises.broken import merging
 from course_kernels.lab.check.judge import Case, Finding, Result, Session, check_error, numbers
+from course_kernels.lab.check.messages import rows
 from course_kernels.lab.check.exercise import Hint
 from course_kernels.lab.check.old import Exercise
 
@@ -32,38 +33,28 @@ class OnlineMerge(Exercise):
     )
     refusals = {
         "not_jit": (
-            "not_jit",
             "merge is a plain Python function, and tl.reduce takes a @triton.jit function.",
-            "",
-            "",
             "Write @triton.jit on the line above def merge.",
         )
     }
-    translations = (
-        ("not iterable", *RETURN),
-        ("setting an array element with a sequence", *RETURN),
-        ("to unpack", *RETURN),
-        ("cannot unpack", *RETURN),
-        (
-            "out of bounds for shape",
-            "max_reduces",
-            "tl.max takes one tile and finds its largest element; here two tiles are to be compared lane by "
-            "lane.",
-            "Use tl.maximum(m1, m2).",
-        ),
-        (
-            "converted to Python scalars",
-            "python_math",
-            "A function of Python's math takes one number, and merge is called with whole tiles.",
-            "Use tl.exp and its kin.",
-        ),
-        (
-            "positional argument",
-            "wrong_arguments",
-            "merge is called with four arguments, (m1, d1, m2, d2).",
-            "Keep the stub's line def merge(m1, d1, m2, d2).",
-        ),
-    )
+    translations = rows("""
+said not iterable|setting an array element with a sequence|to unpack|cannot unpack
+wrong_return: merge should return two values, (m, d).
+→ End it with `return m, d`.
+
+said out of bounds for shape
+max_reduces: tl.max takes one tile and finds its largest element; here two tiles are to be compared lane by
+  lane.
+→ Use tl.maximum(m1, m2).
+
+said converted to Python scalars
+python_math: A function of Python's math takes one number, and merge is called with whole tiles.
+→ Use Triton's own: tl.exp, tl.log.
+
+said positional argument
+wrong_arguments: merge is called with four arguments, (m1, d1, m2, d2).
+→ Keep the stub's line def merge(m1, d1, m2, d2).
+""")
     hints = (
         Hint(
             "you do not know where to begin",

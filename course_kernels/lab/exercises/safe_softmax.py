@@ -6,6 +6,7 @@ import numpy as np
 
 from course_kernels.lab.run import functions as plain
 from course_kernels.lab.check.judge import Case, Finding, Result, Session, check_error, dtype_name
+from course_kernels.lab.check.messages import rows
 from course_kernels.lab.check.exercise import Hint
 from course_kernels.lab.check.old import Exercise
 from course_kernels.lab.check.rows import SHOWN, excerpt, large
@@ -34,14 +35,11 @@ class SafeSoftmax(Exercise):
     library_advice = (
         "Take the maximum, the exponential, the sum and the quotient yourself: amax, exp, sum, /."
     )
-    translations = (
-        (
-            "return_types.max",
-            "max_returns_pair",
-            "x.max(dim=1) returns two tensors, the values and their places.",
-            "Write x.max(dim=1, keepdim=True).values, or x.amax(dim=1, keepdim=True).",
-        ),
-    )
+    translations = rows("""
+said return_types.max
+max_returns_pair: x.max(dim=1) returns two tensors, the values and their places.
+→ Write x.max(dim=1, keepdim=True).values, or x.amax(dim=1, keepdim=True).
+""")
     hints = (
         Hint(
             "the result holds NaN where the scores are large",

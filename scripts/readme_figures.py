@@ -7,8 +7,7 @@ python scripts/readme_figures.py
 from pathlib import Path
 
 from course_kernels.lab.bench.results import recorded
-from course_kernels.lab.show import figures
-from course_kernels.lab.show.drawing import CARD
+from course_kernels.lab.show.bandwidth import bandwidth_curve
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 PICTURE = README.parent / "docs" / "images" / "bandwidth.svg"
@@ -56,9 +55,7 @@ def picture() -> str:
     results = recorded()
     records = [r for r in results if r.columns & (r.columns - 1) == 0]
     drawn = [kernel for kernel in DRAWN if kernel in results.kernels]
-    svg = figures.bandwidth_curve(records, drawn, results.source).svg
-    end = svg.index(">", svg.index("<svg")) + 1
-    return svg[:end] + f'<rect width="100%" height="100%" rx="6" fill="{CARD}"/>' + svg[end:]
+    return bandwidth_curve(records, drawn, results.source).standalone()
 
 
 if __name__ == "__main__":

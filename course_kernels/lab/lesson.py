@@ -5,7 +5,7 @@ Nothing here raises for what a learner typed: a guess that cannot be read is kep
 
 from __future__ import annotations
 
-import inspect
+import importlib
 import math
 import os
 import platform
@@ -13,11 +13,13 @@ import re
 import sys
 from html import escape
 from importlib import metadata
-from pathlib import Path
 
-from course_kernels.lab.show.picture import CARD_STYLE, INK, Display, Prose, Stack, Table, cell_text
+from course_kernels.lab.core.files import KERNELS
+from course_kernels.lab.core.wording import cell, is_number, read_number
+from course_kernels.lab.show.picture import PROSE, Display, Prose, Source, Stack, Table, source_of  # noqa: F401
 
 _predictions: dict[str, Prediction] = {}  # one a key, for as long as this process lives
+HOW = ("counted", "computed", "compiled", "recorded", "measured here", "published")
 SENTENCE = 6  # words: fewer is not yet an answer to a question
 
 
@@ -35,63 +37,50 @@ class Prediction(Display):
             return None, ""
         if self.choices:
             chosen = _choice(guess, self.choices)
-            if chosen is None:
-                problem = (
-                    f"That is none of the choices: {', '.join(self.choices)}. It is kept as you typed it."
-                )
-                return str(guess), problem
-            return chosen, ""
-        number = as_number(guess)
+            if chosen is not None:
+                return chosen, ""
+            listed = ", ".join(self.choices)
+            return str(guess), f"That is none of the choices: {listed}. It is kept as you typed it."
+        number = read_number(guess)
         if number is None and self.unit:
-            return str(
-                guess
-            ), f"A number of {self.unit} was asked for; this is kept as text, without a ratio."
+            problem = f"A number of {self.unit} was asked for; this is kept as text, without a ratio."
+            return str(guess), problem
         return (guess if number is None else number), ""
 
+    def _lines(self) -> list[str]:
+        if self.guess is None:
+            answer = "No prediction yet: write one in place of None and run the cell again. "
+            answer += "A wrong one teaches more than none."
+        else:
+            answer = f"Your prediction: {self._guess_text()}. Kept; the figure comes next."
+        choices = f"Choices: {', '.join(self.choices)}." if self.choices and self.guess is None else ""
+        return [line for line in (self.question, choices, answer, self.problem) if line]
+
     def html(self) -> str:
-        answer = (
-            f"Your prediction: <b>{escape(self._guess_text())}</b>. Kept; the measurement comes next."
-            if self.guess is not None
-            else "No prediction yet: write one in place of <code>None</code> and run the cell again. "
-            "A wrong one teaches more than none."
-        )
-        problem = f"<br>{escape(self.problem)}" if self.problem else ""
-        choices = (
-            f"<br>Choices: {escape(', '.join(self.choices))}." if self.choices and self.guess is None else ""
-        )
-        return (
-            '<div style="border-left:3px solid currentColor;padding:2px 12px;margin:6px 0;max-width:75ch">'
-            f"{escape(self.question)}{choices}<br>{answer}{problem}</div>"
-        )
+        lines = "<br>".join(map(escape, self._lines()))
+        return f'<div style="border-left:3px solid currentColor;padding:2px 12px;{PROSE}">{lines}</div>'
 
     def plain(self) -> str:
-        lines = [self.question]
-        if self.guess is None:
-            lines += [f"Choices: {', '.join(self.choices)}."] if self.choices else []
-            lines.append("No prediction yet: write one in place of None and run the cell again.")
-        else:
-            lines.append(f"Your prediction: {self._guess_text()}")
-        return "\n".join(lines + ([self.problem] if self.problem else []))
+        return "\n".join(self._lines())
 
     def _guess_text(self) -> str:
-        is_number = isinstance(self.guess, (int, float)) and not isinstance(self.guess, bool)
-        return f"{cell_text(self.guess)} {self.unit}".strip() if is_number else str(self.guess)
+        return f"{cell(self.guess)} {self.unit}".strip() if is_number(self.guess) else str(self.guess)
 
 
 class Comparison(Display):
-    """A guess beside a measurement. ratio is measured over guess, None where there is none.
+    """A guess beside a figure. ratio is the figure over the guess, None where there is none.
 
-    how: "measured", "counted", "computed" or "published", as it stands over the figure.
+    how the figure was got, as it stands over it: one of HOW.
     """
 
     def __init__(self, prediction: Prediction | None, key: str, measured, note: str, how: str = "measured"):
         self.prediction, self.key, self.note, self.how = prediction, str(key), str(note), str(how)
         self.guess = prediction.guess if prediction else None
         self.unit = prediction.unit if prediction else ""
-        number = as_number(measured)
+        number = read_number(measured)
         self.measured = _text(measured) if number is None else number
         self.ratio = None
-        if number is not None and _is_number(self.guess) and self.guess != 0 and math.isfinite(number):
+        if number is not None and is_number(self.guess) and self.guess != 0 and math.isfinite(number):
             self.ratio = number / self.guess
 
     @property
@@ -100,7 +89,7 @@ class Comparison(Display):
         if self.guess is None:
             return f"There is no prediction for {self.key!r} yet, so there is nothing to hold this against."
         if self.ratio is None:
-            if _is_number(self.guess) and _is_number(self.measured):
+            if is_number(self.guess) and is_number(self.measured):
                 return "As predicted." if self.guess == self.measured else "No ratio can be formed."
             if _same_text(self.guess, self.measured):
                 return "As predicted."
@@ -123,24 +112,18 @@ class Comparison(Display):
 
     @property
     def _figure(self) -> str:
-        return "The measurement" if self.how == "measured" else f"The {self.how} figure"
+        return "The measurement" if self.how.startswith("measured") else f"The {self.how} figure"
 
-    def _table(self) -> Table:
+    def parts(self) -> Stack:
         unit = f", {self.unit}" if self.unit else ""
-        headers = [f"your prediction{unit}", f"{self.how}{unit}", f"{self.how} ÷ predicted"]
-        guess = "none" if self.guess is None else self.guess
-        ratio = None if self.ratio is None else f"{self.ratio:.3g}"
+        headers, line = [f"your prediction{unit}", f"{self.how}{unit}"], [self.guess, self.measured]
+        if self.guess is None:
+            line[0] = "none"
+        if self.ratio is not None:
+            headers.append(f"{self.how} ÷ predicted")
+            line.append(f"{self.ratio:.3g}")
         caption = self.prediction.question if self.prediction else ""
-        return Table([[guess, self.measured, ratio]], headers, caption)
-
-    def html(self) -> str:
-        return self._stack().html()
-
-    def plain(self) -> str:
-        return self._stack().plain()
-
-    def _stack(self) -> Stack:
-        return Stack(self._table(), Prose(*filter(None, (self.verdict, self.note))))
+        return Stack(Table([line], headers, caption), Prose(*filter(None, (self.verdict, self.note))))
 
 
 def predict(key, question, guess=None, unit="", choices=None) -> Prediction:
@@ -158,108 +141,27 @@ def predict(key, question, guess=None, unit="", choices=None) -> Prediction:
     return prediction
 
 
-def compare(key, measured, note="", how="measured") -> Comparison:
-    """The prediction kept under key beside what was measured, with their ratio. A missing one is said.
+def compare(key, measured, note="", how="") -> Comparison:
+    """The prediction kept under key beside a figure, with their ratio. A missing prediction is said.
 
-    how the figure was got: "measured", "counted", "computed", "published" or "compiled".
+    how the figure was got: one of HOW. Left out, the note's source says it ("recorded: NVIDIA H200, …",
+    "measured here: …"); without one the figure was computed in the cell.
     """
+    if not how:
+        source = re.search(rf"\b({'|'.join(HOW)}):", str(note), re.IGNORECASE)
+        how = source[1].lower() if source else "computed"
     return Comparison(_predictions.get(str(key)), str(key), measured, note, how)
 
 
-def as_number(value) -> int | float | None:
-    """value as a number, from 3, "1,024", "4x", "2.5 %" or a tensor of one element; None if it is none."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, (int, float)):
-        return value
-    if isinstance(value, str):
-        text = value.strip().replace(",", "").replace("_", "").replace("−", "-").rstrip("×x% ").strip()
-        try:
-            number = float(text)
-        except ValueError:
-            return None
-        return int(number) if number.is_integer() and abs(number) < 2**53 else number
-    try:
-        value = value.item() if hasattr(value, "item") else value
-        number = float(value)
-    except Exception:  # whatever an unknown object does when it is asked to be a number
-        return None
-    return int(number) if isinstance(value, int) else number
-
-
-# --------------------------------------------------------------------------------------------------------
-
-
-class Source(Display):
-    """Source text from a file, highlighted."""
-
-    def __init__(self, text: str, path: str, first_line: int):
-        self.text = text.rstrip("\n")
-        self.path = path
-        self.first_line = first_line
-        self.last_line = first_line + self.text.count("\n")
-
-    @property
-    def caption(self) -> str:
-        return f"{self.path}, lines {self.first_line} to {self.last_line}"
-
-    def html(self) -> str:
-        from pygments import highlight
-        from pygments.formatters import HtmlFormatter
-        from pygments.lexers import PythonLexer
-
-        # Colours in the tags, on paper of their own: no style sheet to miss, and readable in either theme.
-        code = highlight(
-            self.text,
-            PythonLexer(stripnl=False),
-            HtmlFormatter(noclasses=True, nowrap=True, style="tango"),
-        )
-        pre = (
-            f"margin:0;padding:4px;background:transparent;color:{INK};overflow-x:auto;white-space:pre;"
-            "line-height:1.4;font-size:13px;"
-            "font-family:Menlo,Consolas,'Liberation Mono','DejaVu Sans Mono',monospace"
-        )
-        return (
-            f'<figure style="margin:6px 0;max-width:100%"><figcaption style="padding:2px 0;color:inherit">'
-            f"{escape(self.caption)}</figcaption>"
-            f'<div style="{CARD_STYLE};min-width:60ch"><pre style="{pre}">{code}</pre></div></figure>'
-        )
-
-    def plain(self) -> str:
-        return f"# {self.caption}\n{self.text}"
-
-
-def show(obj) -> Display:
+def show(thing) -> Display:
     """The source of a function, a class, a module or a @triton.jit kernel, read from its file.
 
-    Returns what displays itself: the source, highlighted, under its path and line numbers. Something
-    without a source file gets a sentence that says so.
+    A kernel module may be named: show("fused_row"). Something without a source file gets a sentence that says
+    so.
     """
-    target = obj
-    for _ in range(4):  # a kernel, perhaps autotuned: the Python function is inside, under .fn
-        if inspect.isfunction(target) or inspect.isclass(target) or inspect.ismodule(target):
-            break
-        target = getattr(target, "fn", target)
-    target = inspect.unwrap(target) if callable(target) else target
-    try:
-        file = inspect.getsourcefile(target)
-        lines, first = inspect.getsourcelines(target)
-    except (TypeError, OSError):
-        name = getattr(obj, "__name__", None) or type(obj).__name__
-        return Prose(f"There is no source file for {name}: it was made while running, or it is not Python.")
-    return Source("".join(lines), _short_path(file), max(first, 1))
-
-
-def _short_path(file: str | None) -> str:
-    root = Path(__file__).resolve().parents[2]
-    path = Path(file or "?")
-    try:
-        return path.resolve().relative_to(root).as_posix()
-    except ValueError:
-        return path.name  # a notebook's cell, or a package from elsewhere
-
-
-# --------------------------------------------------------------------------------------------------------
+    if isinstance(thing, str) and thing in (*KERNELS, "eager", "dispatch"):
+        thing = importlib.import_module(f"course_kernels.{thing}")
+    return source_of(thing)
 
 
 class Explanation(Display):
@@ -278,29 +180,25 @@ class Explanation(Display):
         )
 
     def html(self) -> str:
-        asked = f'<p style="margin:6px 0"><b>An interviewer asks:</b> {escape(self.question.asked)}</p>'
+        asked = f'<p style="{PROSE}"><b>An interviewer asks:</b> {escape(self.question.asked)}</p>'
         if not self.opened:
-            return f'<div style="max-width:75ch">{asked}<p style="margin:6px 0">{self._invitation}</p></div>'
-        own = f'<p style="margin:6px 0"><b>You:</b> {escape(self.yours.strip())}</p>'
+            return f"{asked}{Prose(self._invitation).html()}"
         answers = "".join(
-            f'<p style="margin:8px 0"><b>{grade.capitalize()}.</b> “{escape(answer)}”'
-            f"<br><i>{escape(why)}</i></p>"
+            f'<p style="{PROSE}"><b>{grade.capitalize()}.</b> “{escape(answer)}”<br><i>{escape(why)}</i></p>'
             for grade, answer, why in self.question.answers()
         )
         return (
-            f'<div style="max-width:75ch">{asked}{own}<details open><summary style="cursor:pointer">'
-            f"How an interviewer would grade three answers</summary>{answers}</details></div>"
+            f'{asked}<p style="{PROSE}"><b>You:</b> {escape(self.yours.strip())}</p><details open>'
+            '<summary style="cursor:pointer">How an interviewer would grade three answers</summary>'
+            f"{answers}</details>"
         )
 
     def plain(self) -> str:
-        parts = [f"An interviewer asks: {self.question.asked}"]
+        asked = f"An interviewer asks: {self.question.asked}"
         if not self.opened:
-            return "\n\n".join([*parts, self._invitation])
-        parts.append(f"You: {self.yours.strip()}")
-        parts += [
-            f"{grade.capitalize()}. “{answer}”\n  {why}" for grade, answer, why in self.question.answers()
-        ]
-        return "\n\n".join(parts)
+            return f"{asked}\n\n{self._invitation}"
+        graded = [f"{g.capitalize()}. “{answer}”\n  {why}" for g, answer, why in self.question.answers()]
+        return "\n\n".join([asked, f"You: {self.yours.strip()}", *graded])
 
 
 def explain(key, yours="") -> Display:
@@ -311,9 +209,6 @@ def explain(key, yours="") -> Display:
     if question is None:
         return Prose(f"There is no question {key!r}. There are: {', '.join(QUESTIONS)}.")
     return Explanation(str(key), question, "" if yours is None else str(yours))
-
-
-# --------------------------------------------------------------------------------------------------------
 
 
 def where_am_i() -> Table:
@@ -378,7 +273,3 @@ def _text(value) -> str:
         return str(value)
     except Exception:  # an object that cannot even say what it is
         return f"a {type(value).__name__}"
-
-
-def _is_number(value) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -6,6 +6,7 @@ from course_kernels.lab import exercises as specs
 from course_kernels.lab.core.files import KERNELS, exercise_file
 from course_kernels.lab.run import forkserver as zygote
 from course_kernels.lab.show.picture import Display, Table
+from course_kernels.lab.show.widgets import OccupancyExplorer
 
 SECONDS = 90
 
@@ -109,3 +110,27 @@ def compiled_table(rows: list[dict], caption: str) -> Table:
             cells += [r["gpu"], "–", "–", "–", "–", "–", r["error"]]
         table.append(cells)
     return Table(table, headers, caption)
+
+
+def occupancy_explorer(
+    block: int = 4096, warps: int = 4, gpu: str = "H200", compiled=None
+) -> OccupancyExplorer:
+    """Choose BLOCK and the number of warps; the real compiler says what the fused kernel then needs.
+
+    Compiled for each architecture by Triton's own compiler, with or without a GPU; each choice takes one to
+    ten seconds the first time. compiled: another source of results, (block, warps) → {GPU: {"registers",
+    "spilled", "shared"} or {"error"}}.
+    """
+    return OccupancyExplorer(compiled or _compiled_fused_row, block=block, warps=warps, gpu=gpu)
+
+
+def _compiled_fused_row(block: int, warps: int) -> dict[str, dict]:
+    report = compile_report("fused_row", x_shape=(4, block), block=block, num_warps=warps)
+    if not report.rows:
+        raise ValueError(report.error or "The compiler gave no result.")
+    return {
+        row["gpu"]: {"registers": row["registers"], "spilled": row["stack"], "shared": row["shared"]}
+        if row["registers"]
+        else {"error": row["error"]}
+        for row in report.rows
+    }

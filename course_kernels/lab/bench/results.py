@@ -12,8 +12,6 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 
-from course_kernels.lab.show.picture import Display, Table
-
 FOLDER = Path(__file__).parent / "recorded"
 
 # Families of shapes, so that a curve over widths changes one thing only.
@@ -65,8 +63,8 @@ class Run:
         return f"recorded: {self.gpu}, torch {torch}, triton {self.triton}, {self.date}"
 
 
-class Recorded(Display, Sequence):
-    """Records of one run, as a sequence that shows itself as a table. source says where they come from."""
+class Recorded(Sequence):
+    """Records of one run. source says where they come from."""
 
     def __init__(self, run: Run, records: Sequence[Record]):
         self.run = run
@@ -85,19 +83,6 @@ class Recorded(Display, Sequence):
     @property
     def kernels(self) -> list[str]:
         return list(dict.fromkeys(r.kernel for r in self.records))
-
-    def table(self) -> Table:
-        """One row a shape, one column a kernel, GB/s."""
-        cells = {(r.rows, r.columns, r.dtype, r.kernel): r.gbps for r in self.records}
-        shapes = sorted({key[:3] for key in cells}, key=lambda s: (s[2], s[1], s[0]))
-        rows = [[*shape, *(cells.get((*shape, kernel)) for kernel in self.kernels)] for shape in shapes]
-        return Table(rows, ["rows", "columns", "dtype", *self.kernels], f"GB/s; {self.source}")
-
-    def html(self) -> str:
-        return self.table().html()
-
-    def plain(self) -> str:
-        return self.table().plain()
 
 
 @lru_cache(maxsize=1)

@@ -70,3 +70,72 @@ def echo(source: str) -> str:
 def printable(text: str) -> str:
     """The text without terminal colours and control characters, newline and tab excepted."""
     return re.sub(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]", "", text)
+
+
+def size(value: float) -> str:
+    """A number of columns or rows: 781, 50,257, 64K, 4M. K and M are powers of two, where they are exact."""
+    value = int(value)
+    for unit, letter in ((1 << 20, "M"), (1 << 10, "K")):
+        if value >= unit and value % unit == 0:
+            return f"{value // unit}{letter}"
+    return f"{value:,}"
+
+
+def quantity(value: float, unit: str) -> str:
+    """A quantity with a prefix in steps of a thousand and three digits: 16.8 MB, 5.40 µs, 134 GB."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g} {unit}"
+    prefixes = {-3: "n", -2: "µ", -1: "m", 0: "", 1: "k", 2: "M", 3: "G", 4: "T", 5: "P"}
+    step = min(max(math.floor(math.log10(abs(value)) / 3 + 1e-12), -3), 5)
+    scaled = value / 1000.0**step
+    if abs(scaled) >= 999.5 and step < 5:
+        step, scaled = step + 1, scaled / 1000
+    whole = unit == "B" and step == 0
+    text = f"{scaled:.{0 if whole or abs(scaled) >= 99.95 else 1 if abs(scaled) >= 9.995 else 2}f}"
+    return f"{text} {prefixes[step]}{unit}"
+
+
+def decimals(value: float) -> str:
+    """A sum or a factor, four decimals where they say something: 1.1851, 2.06e-09."""
+    return f"{value:.4f}" if math.isfinite(value) and (value == 0 or abs(value) >= 5e-5) else f"{value:.2e}"
+
+
+def cell(value, coarse: bool = False) -> str:
+    """How a table writes a value: 33,570,816; 0.8438; 4,167; – for None. coarse: no decimals from 100 on."""
+    if value is None:
+        return "–"
+    if not is_number(value):
+        return str(value)
+    if not math.isfinite(value):
+        return number(value)
+    size = abs(value)
+    if (float(value).is_integer() and size < 1e15) or size >= (100 if coarse else 1000):
+        text = f"{value:,.0f}"
+    else:
+        text = f"{value:.4g}" if size >= 1e-4 else f"{value:.3e}"
+    return text.replace("-", "−")
+
+
+def is_number(value) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def read_number(value) -> int | float | None:
+    """value as a number, from 3, "1,024", "4x", "2.5 %" or a tensor of one element; None if it is none."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, (int, float)):
+        return value
+    if isinstance(value, str):
+        text = value.strip().replace(",", "").replace("_", "").replace("−", "-").rstrip("×x% ").strip()
+        try:
+            number = float(text)
+        except ValueError:
+            return None
+        return int(number) if number.is_integer() and abs(number) < 2**53 else number
+    try:
+        value = value.item() if hasattr(value, "item") else value
+        number = float(value)
+    except Exception:  # whatever an unknown object does when it is asked to be a number
+        return None
+    return int(number) if isinstance(value, int) else number

@@ -1,4 +1,4 @@
-"""What the lessons show: pictures with alt text, tables, and several of them in one output.
+"""What the lessons show: pictures with alt text, tables, source text, and several of them in one output.
 
 Each displays itself in any front end (classic, JupyterLab, Colab, VS Code, nbconvert) in a light and a dark
 theme, and has a text twin for where there is no page at all.
@@ -6,51 +6,30 @@ theme, and has a text twin for where there is no page at all.
 
 from __future__ import annotations
 
-import base64
-import io
-import math
+import inspect
 from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import zip_longest
+from pathlib import Path
 
-from course_kernels.lab.show.drawing import CARD, GRID, INK, MUTED
+from course_kernels.lab.core.wording import cell, is_number
+from course_kernels.lab.show.drawing import MONO
 
-CARD_STYLE = (
-    f"background:{CARD};color:{INK};border:1px solid {GRID};border-radius:6px;padding:8px;"
-    "display:inline-block;max-width:100%;box-sizing:border-box"
-)
-
-# Matplotlib figures in the same style; use it as `with plt.rc_context(STYLE): ...`.
-STYLE = {
-    "font.family": "sans-serif",
-    "font.sans-serif": ["Helvetica", "Arial", "Liberation Sans", "DejaVu Sans"],
-    "font.size": 11,
-    "figure.facecolor": CARD,
-    "axes.facecolor": CARD,
-    "savefig.facecolor": CARD,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": MUTED,
-    "xtick.color": MUTED,
-    "ytick.color": MUTED,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": GRID,
-    "lines.linewidth": 2,
-    "svg.hashsalt": "one load, one store",
-    "svg.fonttype": "path",  # letters as shapes: the same picture whichever fonts are there
-}
+PROSE = "margin:6px 0;max-width:75ch"
+CARD = "max-width:100%;overflow-x:auto;margin:6px 0;color:inherit"
 
 
 class Display:
-    """Something that shows itself: subclasses give html() and plain()."""
+    """Something that shows itself: subclasses give html() and plain(), or parts()."""
+
+    def parts(self) -> Stack:
+        raise NotImplementedError
 
     def html(self) -> str:
-        raise NotImplementedError
+        return self.parts().html()
 
     def plain(self) -> str:
-        raise NotImplementedError
+        return self.parts().plain()
 
     def _repr_mimebundle_(self, include=None, exclude=None):
         return {"text/html": self.html(), "text/plain": self.plain()}
@@ -60,10 +39,10 @@ class Display:
 
 
 class Picture(Display):
-    """A picture on an off-white card, which reads in a light and in a dark theme.
+    """A picture in the page's own colours; where the page is too narrow to read it, it scrolls.
 
-    figure: a matplotlib figure (it is closed once drawn) or SVG text. alt: what the picture shows, in
-    words, for whoever does not see it; TypeError without it. The same figure gives the same bytes, always.
+    figure: a matplotlib figure or SVG text. alt: what the picture shows, in words, for whoever does not see
+    it; TypeError without it. The same figure gives the same bytes, always.
     """
 
     def __init__(self, figure, alt: str | None = None):
@@ -72,32 +51,23 @@ class Picture(Display):
                 "A picture needs alt text: Picture(fig, alt='what a reader who cannot see it should know')."
             )
         self.alt = " ".join(alt.split())
-        self.svg = figure if isinstance(figure, str) else _figure_to_svg(figure)
+        if not isinstance(figure, str):
+            from course_kernels.lab.show.matplot import to_svg
+
+            figure = to_svg(figure, self.alt)
+        self.svg = figure
 
     def html(self) -> str:
-        # An image, not inline SVG: the ids inside two pictures of one page cannot then be taken for each
-        # other.
-        data = base64.b64encode(self.svg.encode()).decode()
-        return (
-            f'<div style="{CARD_STYLE}"><img alt="{escape(self.alt)}" src="data:image/svg+xml;base64,{data}" '
-            'style="max-width:100%;height:auto;display:block;background:transparent"></div>'
-        )
+        return f'<div style="{CARD}">{self.svg}</div>'
 
     def plain(self) -> str:
         return f"[picture: {self.alt}]"
 
-
-def _figure_to_svg(figure) -> str:
-    import matplotlib
-    from matplotlib import pyplot
-
-    keys = ("svg.hashsalt", "svg.fonttype", "savefig.facecolor")
-    with matplotlib.rc_context({key: STYLE[key] for key in keys}):
-        out = io.StringIO()
-        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None}, bbox_inches="tight")
-    pyplot.close(figure)  # or the notebook shows it a second time, as a bitmap
-    svg = out.getvalue()
-    return svg[svg.index("<svg") :]
+    def standalone(self, paper: str = "#ffffff", ink: str = "#1f1f1f") -> str:
+        """The SVG for a file of its own, with ground and ink that a page would give it."""
+        svg = self.svg.replace("var(--paper)", paper).replace("currentColor", ink)
+        end = svg.index(">", svg.index("<svg")) + 1
+        return svg[:end] + f'<rect width="100%" height="100%" rx="6" fill="{paper}"/>' + svg[end:]
 
 
 class Table(Display):
@@ -115,28 +85,28 @@ class Table(Display):
         self.headers = [str(header) for header in headers]
         self.caption = caption
         self.mark = mark
-        self.rows = [[cell_text(cell) for cell in row] for row in rows]
         columns = list(zip_longest(*rows))
+        # One column, one precision: 526 beside 4,248, not 525.8.
+        coarse = [any(is_number(c) and abs(c) >= 1000 for c in column) for column in columns]
+        self.rows = [[cell(c, coarse[i]) for i, c in enumerate(row)] for row in rows]
         self.right = [
-            any(_is_number(cell) for cell in column)
-            or all(_looks_numeric(cell_text(cell)) for cell in column)
-            for column in columns
+            any(map(is_number, column)) or all(_looks_numeric(cell(c)) for c in column) for column in columns
         ] or [False] * len(self.headers)
 
     def html(self) -> str:
-        line = "border:0;border-bottom:1px solid currentColor"
-        cell = "padding:3px 12px;vertical-align:top;color:inherit;white-space:normal"
+        style = "padding:3px 12px;vertical-align:top;color:inherit;white-space:normal;border:0"
 
-        def row(tag, cells, style):
+        def row(tag, cells, more=""):
+            scope = ' scope="col"' if tag == "th" else ""
             written = (
-                f'<{tag} {_scope(tag)}style="{cell};{style};text-align:{"right" if right else "left"}">'
+                f'<{tag}{scope} style="{style}{more};text-align:{"right" if right else "left"}">'
                 f"{escape(text)}</{tag}>"
                 for text, right in zip(cells, self.right, strict=True)
             )
             return f"<tr>{''.join(written)}</tr>"
 
         body = "".join(
-            row("td", cells, "border:0;font-weight:bold" if i == self.mark else "border:0")
+            row("td", cells, ";font-weight:bold" if i == self.mark else "")
             for i, cells in enumerate(self.rows)
         )
         caption = (
@@ -146,9 +116,10 @@ class Table(Display):
             else ""
         )
         return (
-            '<table style="border-collapse:collapse;border:0;color:inherit;font-size:14px;margin:6px 0;'
-            f'font-variant-numeric:tabular-nums">{caption}'
-            f"<thead>{row('th', self.headers, line)}</thead><tbody>{body}</tbody></table>"
+            '<div style="max-width:100%;overflow-x:auto"><table style="border-collapse:collapse;border:0;'
+            f'color:inherit;font-size:14px;margin:6px 0;font-variant-numeric:tabular-nums">{caption}<thead>'
+            f"{row('th', self.headers, ';border-bottom:1px solid currentColor')}</thead>"
+            f"<tbody>{body}</tbody></table></div>"
         )
 
     def plain(self) -> str:
@@ -186,34 +157,87 @@ class Prose(Display):
         self.paragraphs = paragraphs
 
     def html(self) -> str:
-        return "".join(f'<p style="margin:6px 0;max-width:75ch">{escape(p)}</p>' for p in self.paragraphs)
+        return "".join(f'<p style="{PROSE}">{escape(p)}</p>' for p in self.paragraphs)
 
     def plain(self) -> str:
         return "\n\n".join(self.paragraphs)
 
 
-def cell_text(cell) -> str:
-    """How a table writes a value: 33,570,816; 0.8438; 4,167; – for None."""
-    if cell is None:
-        return "–"
-    if isinstance(cell, bool) or not _is_number(cell):
-        return str(cell)
-    if float(cell).is_integer() and abs(cell) < 1e15:
-        return f"{int(cell):,}".replace("-", "−")
-    if not math.isfinite(cell):
-        return {math.inf: "∞", -math.inf: "−∞"}.get(float(cell), "NaN")
-    if abs(cell) >= 1000:
-        return f"{cell:,.0f}".replace("-", "−")
-    return f"{cell:.4g}".replace("-", "−") if abs(cell) >= 1e-4 else f"{cell:.3e}".replace("-", "−")
+class Source(Display):
+    """Source text from a file, highlighted."""
+
+    def __init__(self, text: str, path: str, first_line: int = 1):
+        self.text = text.rstrip("\n")
+        self.path = path
+        self.first_line = first_line
+        self.last_line = first_line + self.text.count("\n")
+
+    @property
+    def caption(self) -> str:
+        return f"{self.path}, lines {self.first_line} to {self.last_line}"
+
+    def html(self) -> str:
+        from pygments import highlight
+        from pygments.formatters import HtmlFormatter
+        from pygments.lexers import PythonLexer
+
+        # Colours in the tags: no style sheet to miss. "default" is too pale on white, and most styles are
+        # unreadable in the other theme; these six hues have 4.5 : 1 on white and 3.6 : 1 on #111.
+        code = highlight(
+            self.text, PythonLexer(stripnl=False), HtmlFormatter(noclasses=True, nowrap=True, style=_style())
+        )
+        pre = (
+            "margin:0;padding:6px 10px;background:transparent;color:inherit;white-space:pre;overflow-x:auto;"
+            f"line-height:1.4;font-size:13px;font-family:{MONO};border-left:3px solid currentColor"
+        )
+        return (
+            f'<figure style="margin:6px 0;max-width:100%"><figcaption style="padding:2px 0;color:inherit">'
+            f'{escape(self.caption)}</figcaption><pre style="{escape(pre)}">{code}</pre></figure>'
+        )
+
+    def plain(self) -> str:
+        return f"# {self.caption}\n{self.text}"
 
 
-def _is_number(cell) -> bool:
-    return isinstance(cell, (int, float)) and not isinstance(cell, bool)
+def source_of(thing) -> Display:
+    """The source of a function, a class, a module or a @triton.jit kernel; or that there is none."""
+    target = thing
+    for _ in range(4):  # a kernel, perhaps autotuned: the Python function is inside, under .fn
+        if inspect.isfunction(target) or inspect.isclass(target) or inspect.ismodule(target):
+            break
+        target = getattr(target, "fn", target)
+    target = inspect.unwrap(target) if callable(target) else target
+    try:
+        file = inspect.getsourcefile(target)
+        lines, first = inspect.getsourcelines(target)
+    except (TypeError, OSError):
+        name = getattr(thing, "__name__", None) or type(thing).__name__
+        return Prose(f"There is no source file for {name}: it was made while running, or it is not Python.")
+    root, path = Path(__file__).resolve().parents[3], Path(file or "?")
+    inside = path.resolve().is_relative_to(root)
+    return Source(
+        "".join(lines), path.resolve().relative_to(root).as_posix() if inside else path.name, max(first, 1)
+    )
+
+
+def _style():
+    from pygments import token
+    from pygments.style import Style
+
+    class Readable(Style):
+        background_color = "transparent"
+        styles = {
+            token.Comment: "italic #757575",
+            token.Keyword: "bold #9a4fd0",
+            token.Name.Decorator: "#b04aa0",
+            token.Name.Function: "#0a7ea4",
+            token.Number: "#b5560a",
+            token.String: "#3f8a3a",
+            token.Operator.Word: "bold #9a4fd0",
+        }
+
+    return Readable
 
 
 def _looks_numeric(text: str) -> bool:
     return text[:1] in tuple("0123456789–−∞") and not any(c.isalpha() for c in text.split()[0])
-
-
-def _scope(tag: str) -> str:
-    return 'scope="col" ' if tag == "th" else ""

@@ -9,10 +9,13 @@ import pytest
 
 from course_kernels.lab import lesson
 from course_kernels.lab.bench.results import TABLES, recorded, runs
+from course_kernels.lab.core.files import KERNELS
 from course_kernels.lab.core.gpus import GPUS, Occupancy, find_gpu, occupancy
+from course_kernels.lab.core.wording import quantity, size
+from course_kernels.lab.curve import bandwidth
 from course_kernels.lab.questions import QUESTIONS
-from course_kernels.lab.show import figures
-from course_kernels.lab.show.drawing import count, quantity, spread_labels
+from course_kernels.lab.show import bandwidth as curves
+from course_kernels.lab.show import chip, colours, merging, plots, tiles, traffic
 from course_kernels.lab.show.picture import Picture, Stack, Table
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -33,9 +36,9 @@ def no_predictions(monkeypatch):
 
 def test_compare_puts_the_guess_beside_the_measurement():
     lesson.predict("k", "How many reads?", 4, "reads")
-    result = lesson.compare("k", 10)
+    result = lesson.compare("k", 10, how="counted")
     assert result.ratio == 2.5
-    assert result.verdict == "The measurement is 2.5 times the prediction."
+    assert result.verdict == "The counted figure is 2.5 times the prediction."
     assert "2.5" in result.html() and "How many reads?" in result.plain()
 
 
@@ -53,7 +56,20 @@ def test_compare_puts_the_guess_beside_the_measurement():
 )
 def test_verdict(guess, measured, verdict):
     lesson.predict("k", "?", guess, "GB/s")
-    assert lesson.compare("k", measured).verdict == verdict
+    assert lesson.compare("k", measured, how="measured here").verdict == verdict
+
+
+@pytest.mark.parametrize(
+    "note, how, said",
+    [
+        ("", "", "computed"),
+        ("elements", "counted", "counted"),
+        ("recorded: NVIDIA H200, torch 2.11.0", "", "recorded"),
+        ("% of copy; Measured here: Tesla T4", "", "measured here"),
+    ],
+)
+def test_compare_says_how_its_figure_was_got(note, how, said):
+    assert said in lesson.compare("k", 3, note, how).plain()
 
 
 def test_a_missing_guess_is_said_and_the_measurement_shown():
@@ -190,7 +206,7 @@ def test_matplotlib_pictures_are_deterministic():
     assert "<dc:date>" not in one.svg and not plt.get_fignums()
     ElementTree.fromstring(one.svg)
     bundle = one._repr_mimebundle_()
-    assert 'alt="a &quot;curve&quot; &amp; more"' in bundle["text/html"]
+    assert 'aria-label="a &quot;curve&quot; &amp; more"' in bundle["text/html"]
     assert bundle["text/plain"] == '[picture: a "curve" & more]'
 
 
@@ -206,7 +222,7 @@ def test_table_writes_numbers_and_escapes_text():
 
 
 def test_labels():
-    assert [count(n) for n in (781, 1024, 50_257, 65_536, 1 << 22, 1025)] == [
+    assert [size(n) for n in (781, 1024, 50_257, 65_536, 1 << 22, 1025)] == [
         "781",
         "1K",
         "50,257",
@@ -217,9 +233,6 @@ def test_labels():
     written = [quantity(v, "B") for v in (0, 16_777_216, 999_960_000, 12, 1_340)]
     assert written == ["0 B", "16.8 MB", "1.00 GB", "12 B", "1.34 kB"]
     assert quantity(5.4e-6, "s") == "5.40 µs"
-    spread = spread_labels([10, 11, 12, 300], 17, 0, 200)
-    assert spread[0] < spread[1] < spread[2] < spread[3] <= 200
-    assert all(b - a >= 17 - 1e-9 for a, b in zip(spread, spread[1:], strict=False))
 
 
 # Every figure: (what it is drawn from, the same with one thing changed)
@@ -234,34 +247,34 @@ def _perturbed():
 
 
 FIGURES = {
-    "row_and_lanes": (lambda: figures.row_and_lanes(13), lambda: figures.row_and_lanes(14)),
+    "row_and_lanes": (lambda: chip.row_and_lanes(13), lambda: chip.row_and_lanes(14)),
     "bandwidth_curve": (
-        lambda: figures.bandwidth_curve(_records()),
-        lambda: figures.bandwidth_curve(_perturbed()),
+        lambda: curves.bandwidth_curve(_records()),
+        lambda: curves.bandwidth_curve(_perturbed()),
     ),
-    "traffic_bars": (lambda: figures.traffic_bars(4096, 4096), lambda: figures.traffic_bars(4096, 4095)),
-    "roofline": (figures.roofline, lambda: figures.roofline(points={"mine": 3.0})),
-    "merge_tree": (lambda: figures.merge_tree([2, 5, 3]), lambda: figures.merge_tree([2, 5, 3.5])),
+    "traffic_bars": (lambda: traffic.traffic_bars(4096, 4096), lambda: traffic.traffic_bars(4096, 4095)),
+    "roofline": (plots.roofline, lambda: plots.roofline(points={"mine": 3.0})),
+    "merge_tree": (lambda: merging.merge_tree([2, 5, 3]), lambda: merging.merge_tree([2, 5, 3.5])),
     "recurrence": (
-        lambda: figures.recurrence_picture([2, 5, 3]),
-        lambda: figures.recurrence_picture([2, 5, 3], 2),
+        lambda: merging.recurrence_picture([2, 5, 3]),
+        lambda: merging.recurrence_picture([2, 5, 3], 2),
     ),
     "tiles_walk": (
-        lambda: figures.tiles_walk(1000, 128),
-        lambda: figures.tiles_walk(1000, 128, None, True, 2),
+        lambda: tiles.tiles_walk(1000, 128),
+        lambda: tiles.tiles_walk(1000, 128, None, True, 2),
     ),
     "timeline": (
-        lambda: figures.timeline(4096, 4096),
-        lambda: figures.timeline(4096, 4096, launch_seconds=1e-5),
+        lambda: plots.timeline(4096, 4096),
+        lambda: plots.timeline(4096, 4096, launch_seconds=1e-5),
     ),
     "multiprocessor": (
-        lambda: figures.multiprocessor("H200", 64, 0, 0, 8),
-        lambda: figures.multiprocessor("H200", 65, 0, 0, 8),
+        lambda: chip.multiprocessor("H200", 64, 0, 0, 8),
+        lambda: chip.multiprocessor("H200", 65, 0, 0, 8),
     ),
-    "reread_ceiling": (lambda: figures.reread_ceiling(1000), lambda: figures.reread_ceiling(2000)),
+    "reread_ceiling": (lambda: plots.reread_ceiling(1000), lambda: plots.reread_ceiling(2000)),
     "busy_multiprocessors": (
-        lambda: figures.busy_multiprocessors(1),
-        lambda: figures.busy_multiprocessors(2, "T4"),
+        lambda: chip.busy_multiprocessors(1),
+        lambda: chip.busy_multiprocessors(2, "T4"),
     ),
 }
 
@@ -277,17 +290,61 @@ def test_figures_follow_their_arguments(name):
         )
         width = float(ElementTree.fromstring(picture.svg).get("width"))
         for node in ElementTree.fromstring(picture.svg).iter(f"{SVG}text"):
-            assert 0 <= float(node.get("x")) <= width and float(node.get("font-size")) >= 12
+            font = node.get("font-size") or re.search(r"font-size: ([\d.]+)px", node.get("style"))[1]
+            assert 0 <= float(node.get("x")) <= width and float(font) >= 12
             assert "nan" not in (node.text or "").lower()
     assert one.svg != other.svg and one.alt != other.alt
 
 
 def test_every_contender_looks_different():
     own = ["fused_softmax", "fused_softmax #2", "fused_softmax #3"]
-    live = ["copy", "torch", "eager", "compile", "fused_row", "tiled", "split_row", "resident_row", *own]
-    for together in (live, ["copy", "torch", "eager", "compile", "liger", "quack", "prototype"]):
-        looks = [figures.look(name) for name in together]
-        assert len(set(looks)) == len(looks)
+    looks = [colours.look(name) for name in [*colours.LOOKS, *own]]
+    assert len(set(looks)) == len(looks)
+    assert set(KERNELS) <= set(colours.LOOKS)
+    reserved = {colours.READ, colours.WRITTEN, colours.L2}
+    assert not reserved & {colour for colour, _ in looks}
+
+
+def _luminance(colour):
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("paper", ["#ffffff", "#111111"])
+def test_every_colour_stands_out_on_white_and_on_dark(paper):
+    meant = [colours.READ, colours.WRITTEN, colours.L2, colours.LAUNCH, colours.NOW, colours.ALARM]
+    for colour in [*meant, *(c for c, _ in colours.LOOKS.values() if c != colours.INK)]:
+        light, dark = sorted((_luminance(colour), _luminance(paper)), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 3, colour
+
+
+def test_pictures_take_ink_and_paper_from_the_page():
+    for name, (draw, _) in FIGURES.items():
+        svg = draw().svg
+        assert "currentColor" in svg and 'style="--paper:var(--jp-layout-color0' in svg, name
+        assert not re.search(r"#010203|#fdfefd|#000000|#ffffff|<style", svg), name
+    alone = curves.bandwidth_curve(_records()).standalone()
+    assert "currentColor" not in alone and "var(--paper)" not in alone
+
+
+def test_a_curve_is_a_figure_to_keep(tmp_path):
+    curve = bandwidth(("copy", "torch"), columns=())
+    curve.figure().savefig(tmp_path / "curve.png")
+    assert (tmp_path / "curve.png").stat().st_size > 5_000
+    assert curve.how == "recorded"
+    with pytest.raises(ValueError, match="fused_row"):
+        bandwidth(("copy", "fused_rows"))
+
+
+def test_a_cursor_stands_where_the_axes_put_it():
+    plot = curves.BandwidthPlot(_records(), ["copy", "torch"])
+    drawn = plot.picture(4096).svg
+    x, _ = plot.place(4096, 0)
+    assert f'points="{x:.2f}'.rstrip("0") in drawn and "4,096 columns" in drawn
+    assert plot.picture(8192).svg != drawn
+    rings = [r for r in _records() if r.columns == 4096 and r.kernel in ("copy", "torch")]
+    assert drawn.count("<circle") == len(rings) == 2
 
 
 def test_alt_text_names_only_what_was_measured_near_that_width():
@@ -297,21 +354,21 @@ def test_alt_text_names_only_what_was_measured_near_that_width():
     records = [
         Record(kernel, "forward", columns, 8, "float32", gbps, None, 1.0) for kernel, columns, gbps in points
     ]
-    assert "Near 4,096 columns: copy 90." in figures.bandwidth_curve(records, at=4096).alt
-    assert "Near 64 columns: copy 100, eager 20." in figures.bandwidth_curve(records, at=64).alt
+    assert "Near 4,096 columns: copy 90." in curves.bandwidth_curve(records, at=4096).alt
+    assert "Near 64 columns: copy 100, eager 20." in curves.bandwidth_curve(records, at=64).alt
 
 
 def test_a_wide_spread_and_a_long_name_stay_inside_the_picture():
     from course_kernels.lab.bench.results import Record
-    from course_kernels.lab.show.drawing import SMALL, text_width
+    from course_kernels.lab.show.drawing import SMALL, WIDTH, text_width
 
     name = "a_softmax_of_your_own #12"
     records = [Record(name, "forward", c, 8, "float32", 100.0, None, 1.0, spread=3.0) for c in (64, 128)]
-    drawn = ElementTree.fromstring(figures.bandwidth_curve(records).svg)
+    drawn = ElementTree.fromstring(curves.bandwidth_curve(records).svg)
     label = next(node for node in drawn.iter(f"{SVG}text") if node.text == name)
-    assert float(label.get("x")) + text_width(name, SMALL) <= float(drawn.get("width"))
-    for line in drawn.iter(f"{SVG}line"):
-        assert all(0 <= float(line.get(end)) <= float(drawn.get("height")) - 40 for end in ("y1", "y2"))
+    assert float(label.get("x")) + text_width(name, SMALL) <= WIDTH
+    axes = curves.BandwidthPlot(records).figure.axes[0]
+    assert axes.get_ylim()[0] == 0 and all(c.get_clip_on() for c in axes.collections)
 
 
 def test_rows_out_of_alignment_are_points_beside_the_line():
@@ -319,42 +376,41 @@ def test_rows_out_of_alignment_are_points_beside_the_line():
 
     def drawn(widths, dtype):
         records = [Record("torch", "forward", c, 8, dtype, 100.0, None, 1.0) for c in widths]
-        picture = figures.bandwidth_curve(records)
-        lines = ElementTree.fromstring(picture.svg).iter(f"{SVG}polyline")
-        return [len(line.get("points").split()) for line in lines], "hollow" in " ".join(words(picture))
+        plot = curves.BandwidthPlot(records)
+        return len(plot.lines["torch"]), "hollow" in " ".join(words(plot.picture()))
 
-    assert drawn([1000, 1004, 1009, 30_011], "float32") == ([2], True)
-    assert drawn([1000, 1004, 1008], "float16") == ([2], True)  # 1004 float16 are 125.5 times 16 bytes
-    assert drawn([1000, 1024], "float16") == ([2], False)
-    assert drawn([781, 1009], "float32") == ([2], False)  # nothing else to draw a line through
+    assert drawn([1000, 1004, 1009, 30_011], "float32") == (2, True)
+    assert drawn([1000, 1004, 1008], "float16") == (2, True)  # 1004 float16 are 125.5 times 16 bytes
+    assert drawn([1000, 1024], "float16") == (2, False)
+    assert drawn([781, 1009], "float32") == (2, False)  # nothing else to draw a line through
 
 
 def test_row_and_lanes_counts_the_masked_lanes():
-    assert "3 masked lanes" in words(figures.row_and_lanes(13))
-    assert not any("masked" in w for w in words(figures.row_and_lanes(16)))
+    assert "3 masked lanes" in words(chip.row_and_lanes(13))
+    assert not any("masked" in w for w in words(chip.row_and_lanes(16)))
     with pytest.raises(ValueError, match="cannot hold"):
-        figures.row_and_lanes(17, 16)
+        chip.row_and_lanes(17, 16)
 
 
 def test_traffic_agrees_with_the_formulas():
     for m, n in ((4096, 1024), (7, 5)):
-        operations = figures.eager_operations(m, n)
+        operations = traffic.eager_operations(m, n)
         assert sum(o[1] for o in operations) == 5 * m * n + 2 * m
         assert sum(o[2] for o in operations) == 3 * m * n + 2 * m
-    assert "4.002 times" in " ".join(words(figures.traffic_bars(4096, 1024)))
-    assert "134 MB" in words(figures.traffic_bars(4096, 1024))
+    assert "4.002 times" in " ".join(words(traffic.traffic_bars(4096, 1024)))
+    assert "134 MB" in words(traffic.traffic_bars(4096, 1024))
 
 
 def test_softmax_is_left_of_every_ridge():
-    assert figures.softmax_intensity(2) == 0.5
+    assert traffic.softmax_intensity(2) == 0.5
     assert all(gpu.ridge > 10 * 0.5 for gpu in GPUS.values())
 
 
 def test_recurrence_of_2_5_3():
-    steps = figures.recurrence([2, 5, 3])
+    steps = merging.recurrence([2, 5, 3])
     assert [s[1] for s in steps] == [2, 5, 5]
     assert [round(s[3], 4) for s in steps] == [1.0, 1.0498, 1.1851]
-    assert "1.1851" in figures.recurrence_table([2, 5, 3]).plain()
+    assert "1.1851" in merging.recurrence_table([2, 5, 3]).plain()
 
 
 @pytest.mark.parametrize("scores", [[2, 5, 3, 1, -1, 4], [-math.inf, 2.0, -math.inf, 7.5], [-1e30, 3, -1e30]])
@@ -362,24 +418,24 @@ def test_the_shape_of_a_tree_does_not_matter(scores):
     x = np.array(scores, dtype=np.float64)
     m = x.max()
     d = np.exp(x - m).sum()
-    for shape in figures.TREES:
-        got_m, got_d, depth = figures.merged(scores, shape, seed=3)
+    for shape in merging.TREES:
+        got_m, got_d, depth = merging.merged(scores, shape, seed=3)
         assert got_m == m and got_d == pytest.approx(d, rel=1e-14)
         assert len(scores).bit_length() - 1 <= depth <= len(scores) - 1
 
 
 def test_merging_nothing_with_nothing_is_nothing():
-    assert figures.merge(figures.IDENTITY, figures.IDENTITY) == figures.IDENTITY
+    assert merging.merge(merging.IDENTITY, merging.IDENTITY) == merging.IDENTITY
     assert (
-        figures.merge(figures.IDENTITY, (3.0, 2.0))
+        merging.merge(merging.IDENTITY, (3.0, 2.0))
         == (3.0, 2.0)
-        == figures.merge((3.0, 2.0), figures.IDENTITY)
+        == merging.merge((3.0, 2.0), merging.IDENTITY)
     )
 
 
 def test_tiles_read_twice_unless_the_cache_keeps_them():
     def from_dram(**how):
-        visits = figures.tile_visits(1000, 128, **how)
+        visits = tiles.tile_visits(1000, 128, **how)
         assert len(visits) == 16
         return sum(1 for v in visits if not v.cached)
 
@@ -392,18 +448,18 @@ def test_tiles_read_twice_unless_the_cache_keeps_them():
 def test_a_second_read_backwards_finds_what_the_cache_kept():
     for kept in (256, 384):  # as the tiles' own walk says, whole tiles at a time
         for backwards in (False, True):
-            visits = figures.tile_visits(1024, 128, backwards, kept // 128)
+            visits = tiles.tile_visits(1024, 128, backwards, kept // 128)
             fetched = sum(128 for v in visits if v.which_pass == 2 and not v.cached)
-            assert figures.reread(1024, kept, backwards) == fetched
-    assert figures.reread(1024, 1024) == figures.reread(1024, 1024, True) == 0
+            assert tiles.reread(1024, kept, backwards) == fetched
+    assert tiles.reread(1024, 1024) == tiles.reread(1024, 1024, True) == 0
 
 
 def test_regions_of_the_tutorials_shapes():
-    found = {r.name: r for r in figures.regions(lambda columns: 4096, 256, 12_672, "float32", "H200")}
+    found = {r.name: r for r in curves.regions(lambda columns: 4096, 256, 12_672, "float32", "H200")}
     assert set(found) == {"launch-bound", "fits in L2"}
     limit = 60 * 2**20 // (2 * 4096 * 4)  # in and out
     assert found["fits in L2"].high == pytest.approx(limit, rel=0.02)
-    large = {r.name for r in figures.regions(lambda c: 2**28 // c, 64, 2**22, "float32", "H200")}
+    large = {r.name for r in curves.regions(lambda c: 2**28 // c, 64, 2**22, "float32", "H200")}
     assert large == {"one block spills", "second read from DRAM"}
 
 

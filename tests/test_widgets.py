@@ -8,9 +8,10 @@ import pytest
 
 from course_kernels.lab.bench.results import Record, recorded
 from course_kernels.lab.core.gpus import GPUS
-from course_kernels.lab.show import widgets
-
-VIEW = widgets.VIEW
+from course_kernels.lab.curve import explore
+from course_kernels.lab.report import occupancy_explorer
+from course_kernels.lab.show import explorer, widgets
+from course_kernels.lab.show.interactive import VIEW, read_scores
 
 
 def compiled(block, warps):
@@ -21,9 +22,9 @@ def compiled(block, warps):
 
 
 MAKE = {
-    "explore": lambda: widgets.explore(live=False),
+    "explore": lambda: explore(live=False),
     "traffic_bars": widgets.traffic_bars,
-    "occupancy_explorer": lambda: widgets.occupancy_explorer(compiled=compiled),
+    "occupancy_explorer": lambda: occupancy_explorer(compiled=compiled),
     "online_stepper": widgets.online_stepper,
     "merge_tree": widgets.merge_tree,
     "tiles_walk": widgets.tiles_walk,
@@ -31,7 +32,8 @@ MAKE = {
 # One move of each: a control and another value for it.
 MOVES = {
     "explore": [("columns", 16384), ("dtype", "bfloat16"), ("shapes", "4096 rows"), ("gpu", "A100-40GB"),
-                ("show eager", False)],
+                ("unit", "share of a copy"), ("shapes", "few rows"),
+                ("shapes", "unaligned"), ("show eager", False)],
     "traffic_bars": [("rows", 8192), ("columns", 50_257), ("dtype", "float16"), ("gpu", "T4")],
     "occupancy_explorer": [("block", 16384), ("warps", 16), ("gpu", "T4")],
     "online_stepper": [("scores", "2, 5, 3, 9"), ("step", 1)],
@@ -50,10 +52,10 @@ def test_each_has_a_widget_and_a_static_twin(name):
     made = MAKE[name]()
     bundle = made._repr_mimebundle_()
     assert bundle[VIEW]["model_id"] == made.widget().model_id
-    assert "<img alt=" in bundle["text/html"] and "<table" in bundle["text/html"]
+    assert "<svg" in bundle["text/html"] and "<table" in bundle["text/html"]
     assert "[picture: " in bundle["text/plain"]
     alt = svg_of(made).get("aria-label")
-    assert alt in bundle["text/plain"] and len(bundle["text/html"]) < 60_000
+    assert alt in bundle["text/plain"] and len(bundle["text/html"]) < 80_000
     assert (
         "http://" not in re.sub(r"http://www.w3.org/\S*", "", made._picture.value)
         and "https://" not in bundle["text/html"]
@@ -116,18 +118,25 @@ def test_where_nobody_answers_the_static_twin_is_left(monkeypatch):
     ],
 )
 def test_scores_are_read_kindly(text, read):
-    assert widgets.read_scores(text, 8) == read
+    assert read_scores(text, 8) == read
 
 
 @pytest.mark.parametrize("text", ["", "two", "1, nan", "inf", "1,2,3,4,5,6,7,8,9"])
-def test_bad_scores_are_a_sentence_and_the_picture_stays(text):
+def test_bad_scores_are_a_sentence_and_the_picture_fades(text):
     made = widgets.merge_tree()
     made.widget()
     before = made._picture.value
     made._controls["scores"].value = text
-    assert made._picture.value == before and 'role="alert"' in made._problem.value
+    assert before in made._picture.value and "opacity:0.25" in made._picture.value
+    assert 'role="alert"' in made._problem.value
     made._controls["scores"].value = "1, 2"
-    assert made._problem.value == "" and made._picture.value != before
+    assert made._problem.value == "" and "opacity:0.25" not in made._picture.value
+
+
+def test_bad_scores_as_an_argument_are_a_sentence_too():
+    for made in (widgets.online_stepper(scores=("a", 1)), widgets.merge_tree("1, nan")):
+        made.widget()
+        assert "is not a score" in made._problem.value and "is not a score" in made.plain()
 
 
 def test_the_merge_tree_gives_one_root():
@@ -140,6 +149,8 @@ def test_the_stepper_ends_at_the_last_score():
     made.widget()
     made._controls["scores"].value = "4, 4"
     assert made._controls["step"].max == 2 and made._problem.value == ""
+    made._controls["scores"].value = "4, 4, 1, 2"
+    assert made._controls["step"].value == 4 and "4 of 4 scores read" in made.plain()
 
 
 def test_the_walk_counts_the_elements():
@@ -155,7 +166,7 @@ def test_occupancy_explorer_asks_the_compiler_once_for_each_choice():
         asked.append((block, warps))
         return compiled(block, warps)
 
-    made = widgets.occupancy_explorer(2048, 4, compiled=watch)
+    made = occupancy_explorer(2048, 4, compiled=watch)
     made.widget()
     made._controls["gpu"].value = "T4"
     made._controls["warps"].value = 8
@@ -164,12 +175,12 @@ def test_occupancy_explorer_asks_the_compiler_once_for_each_choice():
 
 
 def test_occupancy_explorer_refuses_what_compiles_for_minutes():
-    made = widgets.occupancy_explorer(131_072, 1, compiled=lambda *_: pytest.fail("must not compile"))
+    made = occupancy_explorer(131_072, 1, compiled=lambda *_: pytest.fail("must not compile"))
     assert "more warps" in made.plain()
 
 
 def test_occupancy_explorer_uses_the_real_compiler():
-    text = widgets.occupancy_explorer(1024, 4).plain()
+    text = occupancy_explorer(1024, 4).plain()
     for gpu in widgets.OCCUPANCY_GPUS:
         assert re.search(rf"^{gpu} +\d+ +0 ", text, re.M), text
 
@@ -178,36 +189,106 @@ def test_occupancy_explorer_uses_the_real_compiler():
 
 
 def test_explorer_shows_the_recorded_figures():
-    made = widgets.explore(live=False, columns=4096)
+    made = explore(live=False, columns=4096)
     gbps = {r.kernel: r.gbps for r in recorded() if r.columns == 4096}
     assert f"torch {gbps['torch']:,.0f}" in made.plain() and recorded().source in made.plain()
 
 
 def test_explorer_labels_a_prediction_and_scales_by_bandwidth():
-    made = widgets.explore(live=False, columns=4096, gpu="A100-80GB")
+    made = explore(live=False, columns=4096, gpu="A100-80GB")
     copy = next(r.gbps for r in recorded("copy") if r.columns == 4096)
     scaled = round(copy * GPUS["A100-80GB"].gbps / GPUS["H200"].gbps)
     assert "PREDICTION for A100-80GB" in made.plain() and f"copy {scaled:,}" in made.plain()
-    assert "PREDICTION" not in widgets.explore(live=False).plain()
-    assert "no bfloat16" in widgets.explore(live=False, gpu="T4", dtype="bfloat16").plain()
+    assert "PREDICTION" not in explore(live=False).plain()
+    assert "no bfloat16" in explore(live=False, gpu="T4", dtype="bfloat16").plain()
 
 
 def test_explorer_explains_the_region_it_is_in():
-    assert "fits in L2" in widgets.explore(
-        live=False, shapes="4096 rows", columns=768
-    ).static().plain().replace("Fits", "fits")
-    assert "One block spills:" in widgets.explore(live=False, columns=131_072).plain()
-    assert "One block spills:" not in widgets.explore(live=False, columns=4096).plain()
+    assert "fits in L2" in explore(live=False, shapes="4096 rows", columns=768).plain().replace(
+        "Fits", "fits"
+    )
+    assert "One block spills:" in explore(live=False, columns=131_072).plain()
+    assert "One block spills:" not in explore(live=False, columns=4096).plain()
+
+
+def stands(made):
+    """What the slider stands on, as (its value, the picture's description, the table)."""
+    value = made._controls["columns"].value
+    assert value == made.values["columns"]
+    return value, svg_of(made).get("aria-label"), made._rest.value
 
 
 def test_explorer_moves_to_widths_that_were_recorded():
-    made = widgets.explore(live=False, columns=64)
+    made = explore(live=False, columns=64)
     made.widget()
     made._controls["shapes"].value = "4096 rows"
     widths = sorted({r.columns for r in recorded(table="4096 rows")})
     assert [value for _, value in made._controls["columns"].options] == widths
-    assert made._controls["columns"].value == made.values["columns"] == widths[0]
-    assert f"At {widths[0]:,} columns" in made._rest.value
+    columns, alt, rest = stands(made)
+    assert columns == widths[0] and f"Near {columns:,} columns" in alt and f"At {columns:,} columns" in rest
+
+
+@pytest.mark.parametrize("first", explorer.RecordedExplorer.shapes)
+@pytest.mark.parametrize("then", explorer.RecordedExplorer.shapes)
+def test_slider_and_picture_agree_after_any_change_of_matrix(first, then):
+    made = explore(live=False, columns=4096, shapes=first)
+    made.widget()
+    made._controls["shapes"].value = then
+    at, alt, rest = stands(made)
+    assert made._problem.value == "" and at in made.points()
+    columns = at[1] if isinstance(at, tuple) else at
+    assert f"At {columns:,} columns" in rest
+    assert (f"{at[0]:,} × {columns:,}:" if isinstance(at, tuple) else f"Near {columns:,} columns") in alt
+    made._controls["shapes"].value = "4096 rows"
+    at, alt, _ = stands(made)
+    assert f"Near {at:,} columns" in alt
+
+
+def test_from_large_matrices_the_slider_keeps_its_width_where_it_was_recorded():
+    made = explore(live=False, columns=4096)
+    made.widget()
+    made._controls["shapes"].value = "4096 rows"
+    assert stands(made)[0] == 4096
+
+
+def test_unaligned_widths_are_a_choice_of_their_own():
+    made = explore(live=False)
+    aligned = set(made.points())
+    unaligned = set(explore(live=False, shapes="unaligned").points())
+    assert not aligned & unaligned and aligned | unaligned == {r.columns for r in recorded()}
+    assert all(columns * 4 % 16 for columns in unaligned)
+    assert explore(live=False, columns=1025).values["columns"] == 1025
+
+
+def test_explorer_draws_the_share_of_a_copy():
+    made = explore(live=False, columns=4096, unit="share of a copy")
+    rate = {r.kernel: r.gbps for r in recorded() if r.columns == 4096}
+    assert f"torch {rate['torch'] / rate['copy']:.0%}" in made.plain() and "copy 100%" in made.plain()
+
+
+def test_a_contender_without_records_has_a_grey_box():
+    made = explore(live=False)
+    made.widget()
+    boxes = {box.description: box for box in made._boxes.children}
+    assert not boxes["fused_row"].disabled
+    made._controls["dtype"].value = "bfloat16"
+    assert boxes["fused_row"].disabled and not boxes["copy"].disabled
+
+
+def test_a_move_of_the_slider_draws_no_plot(monkeypatch):
+    made = explore(live=False)
+    made.widget()
+    monkeypatch.setattr(made, "_plot", lambda *_: pytest.fail("the plot is drawn once"))
+    before = made._picture.value
+    made._controls["columns"].value = 1024
+    assert made._picture.value != before and "1,024 columns" in made._picture.value
+
+
+def test_explorer_names_the_choices_there_are():
+    with pytest.raises(ValueError, match="few rows"):
+        explore(live=False, shapes="huge")
+    with pytest.raises(ValueError, match="share of a copy"):
+        explore(live=False, unit="furlongs")
 
 
 # The explorer, live, with a stand-in for the benchmark
@@ -216,8 +297,8 @@ def test_explorer_moves_to_widths_that_were_recorded():
 @pytest.fixture
 def bench(monkeypatch):
     """Measures nothing: a plausible record, and a list of what was asked for."""
-    monkeypatch.setattr(widgets, "_live", {})
-    monkeypatch.setattr(widgets, "_texts", {})
+    monkeypatch.setattr(explorer, "_live", {})
+    monkeypatch.setattr(explorer, "_texts", {})
     asked = []
 
     def measure(kernel, rows, columns, dtype, seconds):
@@ -234,7 +315,7 @@ def bench(monkeypatch):
 
 
 def test_a_live_move_measures_and_keeps_the_points(bench):
-    made = widgets.explore(measure=bench, shapes="4096 rows", columns=1024)
+    made = explore(measure=bench, shapes="4096 rows", columns=1024)
     made.widget()
     assert not bench.asked  # nothing runs before the learner moves
     made._controls["columns"].value = 2048
@@ -248,7 +329,7 @@ def test_a_live_move_measures_and_keeps_the_points(bench):
 
 
 def test_a_kernel_that_refuses_a_width_is_said_and_the_others_go_on(bench):
-    made = widgets.explore(measure=bench, columns=1024)
+    made = explore(measure=bench, columns=1024)
     made.widget()
     made._controls["columns"].value = 65_536
     made.wait(10)
@@ -268,7 +349,7 @@ def test_a_changed_kernel_gets_a_new_line_and_the_old_one_stays(bench, tmp_path)
         return module.fused_softmax
 
     for gbps in (100, 100, 250):
-        made = widgets.explore(load(gbps), measure=bench, columns=1024)
+        made = explore(load(gbps), measure=bench, columns=1024)
         made.widget()
         made._controls["columns"].value = 2048
         made.wait(10)
@@ -277,12 +358,12 @@ def test_a_changed_kernel_gets_a_new_line_and_the_old_one_stays(bench, tmp_path)
 
 
 def test_a_sweep_covers_every_width_and_can_be_stopped(bench):
-    made = widgets.explore(measure=bench, columns=1024)
+    made = explore(measure=bench, columns=1024)
     made.widget()
     made._sweep.click()
     made.wait(20)
-    assert {a[2] for a in bench.asked} == set(widgets.WIDTHS)
-    assert made._bar.value == made._bar.max == len(widgets.WIDTHS) and made._stop_button.disabled
+    assert {a[2] for a in bench.asked} == set(made.points())
+    assert made._bar.value == made._bar.max == len(made.points()) and made._stop_button.disabled
 
     bench.asked.clear()
     started, go_on = threading.Event(), threading.Event()
@@ -305,7 +386,7 @@ def test_a_sweep_covers_every_width_and_can_be_stopped(bench):
 
 
 def test_another_move_ends_the_measuring_under_way(bench):
-    made = widgets.explore(measure=bench, columns=1024)
+    made = explore(measure=bench, columns=1024)
     made.widget()
     started, go_on = threading.Event(), threading.Event()
 
@@ -328,7 +409,7 @@ def test_another_move_ends_the_measuring_under_way(bench):
 
 @pytest.mark.gpu
 def test_explorer_measures_on_this_gpu():
-    made = widgets.explore(shapes="4096 rows", columns=4096)
+    made = explore(shapes="4096 rows", columns=4096)
     made.widget()
     made._controls["columns"].value = 8192
     made.wait(60)

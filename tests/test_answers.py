@@ -37,7 +37,7 @@ def label(value):
 
 def judged(name, path, count, seconds=15):
     """The judge's reports on several seeds; without the compiler, which has no say in a wrong answer."""
-    judge = "course_kernels.lab.check.judge:judge_file"
+    judge = "course_kernels.lab.exercises.jobs:judge_file"
     jobs = {
         seed: zygote.submit("interpret", judge, name=name, path=path, seed=seed, seconds=seconds)
         for seed in seeds(path, count)

@@ -255,7 +255,7 @@ def judged(tmp_path, text, name=KERNEL, **options):
     path = tmp_path / "answer.py"
     path.write_text(text)
     job = {"name": name, "path": str(path), "seed": 1} | options
-    return zygote.submit("interpret", "course_kernels.lab.check.judge:judge_file", **job).result(60)
+    return zygote.submit("interpret", "course_kernels.lab.exercises.jobs:judge_file", **job).result(60)
 
 
 def assert_told(parts, text, on_line, phrase):

@@ -143,8 +143,8 @@ def judge(name: str, path: str, seed: int) -> Verdict:
     compiling = None
     try:
         job = {"name": name, "path": path}
-        judging = zygote.submit("interpret", "course_kernels.lab.check.judge:judge_file", **job, seed=seed)
-        compiling = zygote.submit("compile", "course_kernels.lab.check.judge:compile_exercise", **job)
+        judging = zygote.submit("interpret", "course_kernels.lab.exercises.jobs:judge_file", **job, seed=seed)
+        compiling = zygote.submit("compile", "course_kernels.lab.exercises.jobs:compile_file", **job)
         report = judging.result(deadline - time.monotonic())
         compiled, how = [], report["how"]
         if report["status"] == "pass" and report["has_kernel"]:
@@ -157,7 +157,7 @@ def judge(name: str, path: str, seed: int) -> Verdict:
             if report["status"] == "pass" and report["kernels"] and others:
                 report |= {"status": "fail", "mistake": "compile", "parts": _another_path(others)}
             if report["status"] == "pass" and not mode.interpreting() and report["runs_on_gpu"]:
-                ran = zygote.submit("compile", "course_kernels.lab.check.gpu:judge_on_gpu", **job, seed=seed)
+                ran = zygote.submit("compile", "course_kernels.lab.exercises.jobs:judge_on_gpu", **job, seed=seed)
                 answer = ran.result(deadline - time.monotonic())
                 how += f", run on this {answer['gpu']}"
                 answer["earned"] = report["earned"] + answer["earned"]

@@ -197,14 +197,11 @@ def count_exercise(name: str, path: str, rows: int, cols: int, dtype: str) -> di
     """Count the learner's own file; the fields of a Traffic, or {"refused": why}."""
     from pathlib import Path
 
-    from course_kernels.lab.check.judge import Finding
-    from course_kernels.lab.check.rows import KernelExercise
+    from course_kernels.lab.check.finding import Finding
     from course_kernels.lab.exercises import stubs
 
     exercise = exercises.get(name)
     count = getattr(exercise, "count", None)
-    if isinstance(exercise, KernelExercise):
-        count = partial(_count_kernels, exercise)
     if count is None:
         return {
             "refused": f"{name} turns no matrix into another, so there is no traffic of its own to count."
@@ -222,23 +219,3 @@ def count_exercise(name: str, path: str, rows: int, cols: int, dtype: str) -> di
         return extended(lambda row_counts: count(path, row_counts, cols, dtype), None, rows, cols)
     except (Finding, ValueError) as finding:
         return {"refused": f"exercises/{name}.py could not be counted. {finding}"}
-
-
-def _count_kernels(exercise, path: str, row_counts, cols: int, dtype: str) -> list[dict]:
-    from course_kernels.lab.check.judge import Case, Session
-
-    session = Session(path, exercise.entry, 0, adapt=exercise.adapt)
-    cases = [Case("count", "random numbers", matrix(n, cols, dtype).numpy()) for n in row_counts]
-    results = session.run(cases)
-    for case, result in zip(cases, results, strict=False):
-        exercise.check_run(session, case, result)
-    return [
-        {
-            "loads": result.loads,
-            "stores": result.stores,
-            "bytes": sum(row[3] for row in result.traffic),
-            "by_op": [tuple(row) for row in result.traffic],
-            "launches": result.launches,
-        }
-        for result in results
-    ]

@@ -42,7 +42,7 @@ class Likely(Evidence):
 
 
 class Fits(Evidence):
-    """The output equals what the mistake gives. text: under what change, if the case itself did not show it."""
+    """The output equals what the mistake gives. text: under what change, if not as it is."""
 
     def __str__(self) -> str:
         start = f"{self.text} the" if self.text else "The"

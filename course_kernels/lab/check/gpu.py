@@ -6,11 +6,8 @@ from course_kernels.lab.run.cases import Case, decode
 from course_kernels.lab.run.on_gpu import run_shapes
 
 
-def judge_on_gpu(name: str, path: str, seed: int) -> dict:
-    """A job in compile mode, on a machine with a GPU: {"status", "mistake", "parts", "earned", "gpu"}."""
-    from course_kernels.lab import exercises
-
-    exercise = exercises.get(name)
+def judged_on_gpu(exercise, path: str, seed: int) -> dict:
+    """{"status", "mistake", "parts", "earned", "gpu"} of an answer, on this machine's GPU; compile mode."""
     facts = run_shapes(path, exercise.entry, exercise.gpu_shapes, seed)
     gpu, earned = facts["gpu"], []
     if facts["stopped"]:
@@ -41,13 +38,19 @@ def judge_on_gpu(name: str, path: str, seed: int) -> dict:
 def _wrong_row(exercise, run: dict) -> int | None:
     """The number of the first sampled row that is wrong; None if all are right."""
     case = Case("gpu", "random numbers", decode(run["x"]))
-    wanted = exercise.expected(case.x)
-    for got, want, most in zip(run["outputs"], wanted, exercise.tolerance(case, wanted), strict=True):
+    wanted = as_tuple(exercise.oracle(case.x))
+    for got, want, most in zip(
+        run["outputs"], wanted, as_tuple(exercise.tolerance(case, wanted)), strict=True
+    ):
         bad = ~(np.abs(decode(got).astype(np.float64) - want) <= most)
         if bad.any():
             rows = bad.reshape(len(bad), -1).any(axis=1)
             return run["rows"][int(np.flatnonzero(rows)[0])]
     return None
+
+
+def as_tuple(arrays) -> tuple:
+    return arrays if isinstance(arrays, tuple) else (arrays,)
 
 
 def _failed(gpu: str, mistake: str, what: str, case: str = "", why: str = "", status: str = "fail") -> dict:

@@ -16,7 +16,8 @@ class Probe:
         case itself.
     right: whether every one of them must come out right, or must not.
     shows: instead of `right`, what each run must show: from its Trial to True or False.
-    masked_lanes, bare_lanes: a number forced into masked lanes, as in `run.meter.Tweaks`, or a function of the
+    masked_lanes, bare_lanes: a number forced into masked lanes, as in `run.meter.Tweaks`, or a function of
+        the
         Trial that gives it.
     """
 
@@ -31,15 +32,16 @@ class Probe:
 class Mistake:
     """One mistake that people make.
 
-    A row is recognised by what it `predicts`, or by what the facts show (`when`) and what then changes when one
-    thing is changed (`probes`).
+    A row is recognised by what it `predicts`, or by what the facts show (`when`) and what then changes when
+    one thing is changed (`probes`).
 
     name: as the kept answers and the JSON have it.
-    what, next: what is wrong, in one sentence, and what to do; ‹word› in them stands for what `when` found, or
-        for one of the learner's own names (see `source.Own.words`).
-    predicts: from the exercise's arithmetic (see `Exercise.arithmetic`) to the output that this mistake gives:
-        an array, or one for each output, None where that output says nothing.
-    when: from a Trial to the words for the text, or to True or False.
+    what, next: what is wrong, in one sentence, and what to do; ‹word› in them stands for what `when` found,
+        or for one of the learner's own names (see `source.Own.words`).
+    predicts: from the exercise's arithmetic (see `Exercise.arithmetic`) to the output that this mistake
+        gives: an array, or one for each output, None where that output says nothing.
+    when: from a Trial to the words for the text, or to True; to anything false where the row does not fit.
+        The words "case" and "at_row" are for the Finding's own case and row.
     probes: runs that must come out as said. They make the evidence a proof.
     why: what was proven, or seen, or the reason. kind: what that is, where there are no probes.
     status: "fail", or "error" for what stopped a run.

@@ -9,7 +9,8 @@ from course_kernels.lab.check.judge import Case, Finding, Result, Session, check
 from course_kernels.lab.check.messages import rows
 from course_kernels.lab.check.exercise import Hint
 from course_kernels.lab.check.old import Exercise
-from course_kernels.lab.check.rows import SHOWN, excerpt, large
+from course_kernels.lab.check.shown import SHOWN, excerpt
+from course_kernels.lab.exercises.inputs import large
 from course_kernels.lab.exercises.softmax import INF, distance, softmax64
 from course_kernels.lab.core.wording import count, numbers, side_by_side
 
@@ -496,7 +497,7 @@ def swallowed(exercise, case, result):
         "nan_swallowed",
         f"Row {row} of the case holds {what}, and the result hides it: the whole row should be NaN, as "
         "torch.softmax has it.",
-        why="A softmax that turns bad input into plausible numbers hides the fault from whoever looks for "
+        evidence="A softmax that turns bad input into plausible numbers hides the fault from whoever looks for "
         "it.",
         next="Leave out nan_to_num, where and clamp; NaN then spreads by itself.",
     )
@@ -524,7 +525,7 @@ def epsilon(exercise, case, result):
     return Finding(
         "epsilon_added",
         f"About {constant:.1g} is added to the sum, and the rows no longer sum to 1.",
-        why="The largest score contributes exp(0) = 1, so the sum is never below 1: there is no 0 to guard "
+        evidence="The largest score contributes exp(0) = 1, so the sum is never below 1: there is no 0 to guard "
         "against.",
         next="Divide by the sum as it is.",
     )
@@ -539,7 +540,7 @@ def floored(exercise, case, result):
         "maximum_starts_finite",
         "Rows far below 0 come out as NaN: some number of the file lies above their maximum, and every "
         "exponential is 0.",
-        why="Likely a bound under the maximum, such as clamp(min=−1e30): float32 goes down to −3.4e38.",
+        evidence="Likely a bound under the maximum, such as clamp(min=−1e30): float32 goes down to −3.4e38.",
         next="Take the maximum as it is.",
     )
 
@@ -557,7 +558,7 @@ def far_from_zero(exercise, case, result):
     return Finding(
         "lost_digits",
         f"Digits are lost in rows far from 0: the result is off by up to {off:.1g} of its size.",
-        why=f"Near {far:.0f} the numbers of float32 are {np.spacing(np.float32(far)):.1g} apart, and "
+        evidence=f"Near {far:.0f} the numbers of float32 are {np.spacing(np.float32(far)):.1g} apart, and "
         "what is added to x, or to its maximum, is rounded to such steps: likely the maximum plus the "
         "logarithm of the sum.",
         next="Subtract the maximum from x first, and nothing else with it.",
@@ -576,7 +577,7 @@ def imprecise(exercise, case, result):
     return Finding(
         "imprecise",
         f"The values are right to a few digits only: they are off by up to {off:.1g} of their size.",
-        why="float32 holds seven digits. A detour through a 16-bit dtype, or rounding, leaves about three.",
+        evidence="float32 holds seven digits. A detour through a 16-bit dtype, or rounding, leaves about three.",
         next="Compute in the dtype of x or a wider one.",
     )
 
@@ -594,7 +595,7 @@ def clamped(exercise, case, result):
                 return Finding(
                     "clamped",
                     "Different scores come out equal, as if something cut the scores off at a bound.",
-                    why=f"Likely a clamp: in row {row} of the case, {numbers([low, high])} both give "
+                    evidence=f"Likely a clamp: in row {row} of the case, {numbers([low, high])} both give "
                     f"{value:.4g}.",
                     next="Taking the row maximum off keeps exp in range by itself; leave the bounds out.",
                 )

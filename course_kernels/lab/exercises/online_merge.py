@@ -1,43 +1,461 @@
 """Exercise: the merge of two (maximum, sum of exponentials) pairs, as tl.reduce uses it."""
 
+import importlib
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 
-from course_kernels.lab.exercises.broken import merging
-from course_kernels.lab.check.judge import Case, Finding, Result, Session, check_error, numbers
-from course_kernels.lab.check.messages import rows
+from course_kernels.lab.check.errors import check_error
 from course_kernels.lab.check.exercise import Hint
-from course_kernels.lab.check.old import Exercise
+from course_kernels.lab.check.finding import Finding, Proven, Seen
+from course_kernels.lab.check.messages import rows
+from course_kernels.lab.check.mistakes import Mistake, Probe
+from course_kernels.lab.check.values import Trial, ValueExercise
+from course_kernels.lab.core.wording import numbers
+from course_kernels.lab.run.cases import Case
 
 INF = np.inf
-COARSE = 2.0**-14  # how near an output must be to what a mistake predicts
 RESCALE = "Both sums must be measured from the common maximum: d1 · exp(m1 − m) + d2 · exp(m2 − m)."
-RETURN = ("wrong_return", "merge should return two values, (m, d).", "End it with `return m, d`.")
 LARGER = "m is tl.maximum(m1, m2)."
+ORDINARY = "Ordinary pairs come out right."
 
 
-class OnlineMerge(Exercise):
-    name = "online_merge"
-    notebook = "04_online_max_and_sum"
-    entry = "merge"
-    brief = (
+HARNESS = "course_kernels.lab.exercises.broken.merging"
+
+
+def either(merge, x):
+    """How the learner's merge is called: inside kernels that the checker brings along."""
+    return importlib.import_module(HARNESS).either(merge, x)
+
+
+def run(session, cases: list[Case]) -> list:
+    # Imported now: beside the learner's code nothing of the course can be.
+    session.adapt = importlib.import_module(HARNESS).either
+    return session.run(cases)
+
+
+# Cases: x holds the rows m1, d1, m2, d2, and m3, d3 for triples; else it is rows of scores to reduce
+
+
+def cases(rng: np.random.Generator) -> list[Case]:
+    def pairs(m1, m2):
+        m1, m2 = np.broadcast_arrays(np.asarray(m1, np.float32), np.asarray(m2, np.float32))
+        d1, d2 = (rng.uniform(1, 60, size=m1.shape) for _ in range(2))
+        x = np.stack([m1, d1, m2, d2]).astype(np.float32)
+        x[1][np.isneginf(m1)] = x[3][np.isneginf(m2)] = 0
+        return x
+
+    count = int(rng.integers(9, 14))
+    near = rng.normal(size=(2, count)) * 3
+    near[1, 0] = near[0, 0]
+    apart = rng.choice([-1e30, -9e3, -400, -150, 0, 150, 400, 9e3, 1e30], size=(2, count))
+    apart[:, 0] = -1e30  # lower than any number that is taken for −∞
+    some = np.where(rng.random(count) < 0.5, rng.normal(size=count) * 50, -1e4)
+    three = np.concatenate(
+        [pairs(*rng.normal(size=(2, count)) * 5), pairs(rng.normal(size=count) * 5, 0)[:2]]
+    )
+    for lane, empty in enumerate(([0], [2], [4], [0, 2], [2, 4], [0, 4], [0, 2, 4])):
+        for row in empty:
+            three[row, lane], three[row + 1, lane] = -INF, 0
+    lost = pairs(*np.zeros((2, 6)))
+    for lane, pair in enumerate(((np.nan, 1), (1, np.nan), (INF, np.nan))):
+        lost[:2, lane] = lost[2:, lane + 3] = pair
+    length = int(rng.integers(11, 16))
+    scores = (rng.normal(size=(5, length)) * 4).astype(np.float32)
+    scores[1].sort()
+    scores[2] = -np.sort(-scores[2]) + 300
+    scores[3, rng.permutation(length)[: length // 2]] = -INF
+    scores[4, :] = -INF
+    return [
+        Case("pairs", "two ordinary pairs", pairs(*near)),
+        Case("high", "maxima around 200, where exp(m) overflows", pairs(*near + 200)),
+        Case("low", "maxima around −300, where exp(m) is 0", pairs(*near - 300)),
+        Case("apart", "maxima far from each other", pairs(*apart)),
+        Case("left", "an empty stretch, (−∞, 0), on the left", pairs(-INF, some)),
+        Case("right", "an empty stretch, (−∞, 0), on the right", pairs(some, -INF)),
+        Case("both", "two empty stretches, (−∞, 0)", pairs(np.full(3, -INF), -INF)),
+        Case("nan", "pairs that hold a NaN", lost),
+        Case("triples", "three pairs, merged in both groupings", three),
+        Case("rows", "rows of scores, merged lane by lane in tl.reduce", scores),
+    ]
+
+
+def stretches(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(m, d) of what is merged, along the first axis, in float64."""
+    x = x.astype(np.float64)
+    return (x[0::2], x[1::2]) if len(x) in (4, 6) else (x.T, np.where(np.isneginf(x.T), 0.0, 1.0))
+
+
+def oracle(case: Case) -> tuple[np.ndarray, np.ndarray]:
+    """(m, d) in float64, in the shape that `merging.either` gives."""
+    m, d = stretches(case.x)
+    top = m.max(axis=0)
+    with np.errstate(invalid="ignore"):
+        total = (d * np.exp(m - np.where(np.isneginf(top), 0.0, top))).sum(axis=0)
+    return (np.stack([top, top]), np.stack([total, total])) if len(case.x) == 6 else (top, total)
+
+
+def tolerance(x: np.ndarray) -> np.ndarray:
+    """How far d may be off: some roundings a step, and that of m1 − m, which exp magnifies."""
+    m, d = stretches(x)
+    top = m.max(axis=0)
+    top = np.where(np.isneginf(top), 0.0, top)
+    gap = np.where(np.isneginf(m), 0.0, top - m)
+    allowed = (d * np.exp(m - top) * 2.0**-23 * (8 + 2 * len(m) + 2 * gap)).sum(axis=0) + 2.0**-120
+    return np.stack([allowed, allowed]) if len(x) == 6 else allowed
+
+
+def wrong(case: Case, outputs) -> np.ndarray:
+    """A mask of the wrong pairs."""
+    (m, d), (got_m, got_d) = oracle(case), outputs
+    if case.kind == "nan":  # d carries it on; what m is then makes no difference
+        return ~np.isnan(got_d)
+    with np.errstate(invalid="ignore"):
+        return (got_m != m) | ~(np.abs(got_d - d) <= tolerance(case.x))
+
+
+def check_run(trial: Trial) -> None:
+    check_error(trial.facts, trial.case, trial.exercise)
+    if not trial.facts.intact:
+        raise Finding(
+            "checker_changed",
+            "The file replaces a part of Triton's interpreter, and the check counts there.",
+            next="Leave Triton as it is and write the merge.",
+        )
+
+
+def show(trial: Trial) -> str:
+    """The first wrong pair: what went in, the expected and the got."""
+    x, at = trial.case.x, tuple(int(i) for i in np.argwhere(trial.wrong)[0])
+    lines = [f"The case: {trial.case.about}."]
+    if len(x) in (4, 6):
+        for i in range(len(x) // 2):
+            lines.append(f"  (m{i + 1}, d{i + 1})  {numbers(x[2 * i : 2 * i + 2, at[-1]])}")
+    else:
+        lines.append(f"  row       {numbers(x[at[0]], 15)}")
+    if len(x) == 6:
+        lines[0] = f"The case: three pairs, merged as {('(1 with 2) with 3', '1 with (2 with 3)')[at[0]]}."
+    wanted, came = [one[at] for one in oracle(trial.case)], [one[at] for one in trial.outputs]
+    digits = 9 if numbers(wanted) == numbers(came) else 5  # the difference may be further back
+    lines += [f"  expected  {numbers(wanted, digits=digits)}", f"  got       {numbers(came, digits=digits)}"]
+    return "\n".join(lines)
+
+
+def earned(trials: list[Trial]) -> list[str]:
+    pairs = sum(t.case.x.shape[1] for t in trials if len(t.case.x) == 4)
+    triples, scores = trials[-2].case.x.shape[1], len(trials[-1].case.x)
+    return [
+        f"{pairs} pairs right to float32's last digits, with (−∞, 0) on either side and on both.",
+        f"{triples} triples: the same pair from both groupings. {scores} rows reduced with tl.reduce, lane "
+        "by lane.",
+    ]
+
+
+def unexplained(trial: Trial, shown: str) -> Finding:
+    return Finding(
+        None,
+        "The merged pair is wrong, and no mistake that the check knows explains it.",
+        shown,
+        next="Work the pair above out by hand: the common maximum, then each sum times exp(its maximum − the "
+        "common one).",
+    )
+
+
+# What the rows look at
+
+
+def is_ordinary(trial: Trial) -> bool:
+    """True for pairs of finite numbers."""
+    return len(trial.case.x) == 4 and not trial.facts.error and bool(np.isfinite(trial.case.x).all())
+
+
+def ordinary(trial: Trial) -> list[Trial]:
+    return [t for t in trial.trials if is_ordinary(t)]
+
+
+def ordinary_right(trial: Trial) -> bool:
+    return all(t.right for t in ordinary(trial))
+
+
+def is_empty(trial: Trial) -> bool:
+    return ordinary_right(trial) and bool(np.isneginf(trial.case.x).any())
+
+
+def lanes_alone(trial: Trial) -> list[Case]:
+    """Each pair that came out wrong, as a tile of one lane."""
+    if len(trial.case.x) != 4:
+        return []
+    return [replace(trial.case, x=trial.case.x[:, [i]].copy()) for i in np.flatnonzero(trial.wrong)]
+
+
+def moved_up(trial: Trial) -> list[Case]:
+    """The wrong pairs, where only pairs far below 0 are wrong, with their larger maximum at 0."""
+    low = np.flatnonzero(trial.wrong)
+    if not is_ordinary(trial) or trial.case.x[0::2, low].max() > -1e3:
+        return []
+    x = trial.case.x[:, low].copy()
+    x[0::2] -= x[0::2].max(axis=0)
+    return [replace(trial.case, x=x)]
+
+
+def only_equal_maxima(trial: Trial) -> bool:
+    """True if all ordinary pairs that are wrong have equal maxima, and one of the two sums for d."""
+    for one in ordinary(trial):
+        m1, d1, m2, d2 = one.case.x
+        lost = (m1 == m2) & (np.isclose(one.got(1), d1) | np.isclose(one.got(1), d2))
+        if not lost[one.wrong].all():
+            return False
+    return True
+
+
+def least_factor(trial: Trial) -> dict | None:
+    """The share of the smaller stretch's sum that is added to the other's, if all pairs far apart say one."""
+    shares = []
+    for one in ordinary(trial):
+        m1, d1, m2, d2 = one.case.x.astype(np.float64)
+        high, low = np.where(m1 > m2, (d1, d2), (d2, d1))
+        shares.append(((one.got(1) - high) / low)[np.abs(m1 - m2) > 100])
+    shares = np.concatenate(shares)
+    with np.errstate(all="ignore"):
+        alike = len(shares) > 1 and np.ptp(shares) <= 0.1 * shares.min()
+    if not alike or not 0 < shares.min() or not shares.max() < 0.5:
+        return None
+    least = float(np.median(shares))
+    return {"least": f"{least:.2g}", "exponent": f"{np.log(least):.3g}".replace("-", "−")}
+
+
+def rough(trial: Trial) -> dict | None:
+    """By how much each pair is off, if that is little."""
+    with np.errstate(all="ignore"):
+        off = [np.abs(g - w) / np.abs(w) for g, w in zip(trial.outputs, oracle(trial.case), strict=True)]
+    off = np.nan_to_num(np.maximum(*off), nan=np.inf)
+    return {"off": f"{off.max():.1g}"} if np.all(off < 1e-3) else None
+
+
+def order_matters(trial: Trial) -> bool:
+    """True if the two sides exchanged give another pair."""
+    if len(trial.case.x) != 4:
+        return False
+    (again,) = trial.again(replace(trial.case, x=trial.case.x[[2, 3, 0, 1]]))
+    return again.facts.error is None and not all(
+        np.allclose(one, other, 1e-4, 1e-30, equal_nan=True)
+        for one, other in zip(again.outputs, trial.outputs, strict=True)
+    )
+
+
+def arithmetic(case: Case) -> SimpleNamespace:
+    """What the predictions are made of; d is the right sum where m is the larger maximum."""
+    m1, d1, m2, d2 = case.x
+    m = np.maximum(m1, m2)
+    d = d1 * np.exp(m1 - m) + d2 * np.exp(m2 - m)
+    return SimpleNamespace(m1=m1, d1=d1, m2=m2, d2=d2, m=m, d=d)
+
+
+def sums(name: str, what: str, d, advice: str = RESCALE) -> Mistake:
+    """A row for a sum that is wrong, while m is right."""
+    return Mistake(name, what, advice, lambda p: (p.m, d(p)))
+
+
+def maxima(name: str, what: str, m) -> tuple[Mistake, Mistake]:
+    """Rows for an m that is wrong, with both sums measured from it, or from the right one."""
+
+    def measured_from_it(p):
+        return m(p), p.d1 * np.exp(p.m1 - m(p)) + p.d2 * np.exp(p.m2 - m(p))
+
+    return Mistake(name, what, LARGER, measured_from_it), Mistake(name, what, LARGER, lambda p: (m(p), p.d))
+
+
+exp = np.exp
+ONE_SIDE = "Only one of the two sums is rescaled to the common maximum."
+AS_ONE = "One stretch's sum is taken as 1, as if it were a single score: its own d does not come in."
+BACK = "The sums are carried back to exp(m1) and exp(m2), which overflow."
+MISTAKES = (
+    Mistake(
+        "nan_swallowed",
+        "A pair that holds a NaN is merged, and the result hides it: d should be NaN.",
+        "Remove the tl.where or the comparison that replaces the NaN; it then spreads by itself.",
+        when=lambda t: ordinary_right(t) and t.case.kind == "nan",
+        why="A softmax that turns bad input into plausible numbers hides the fault from whoever looks for "
+        "it.",
+    ),
+    Mistake(
+        "infinity_minus_infinity",
+        "An empty stretch, (−∞, 0), turns the pair into NaN.",
+        "While the common maximum is −∞ there is nothing to rescale: use 0 in its place in the exponents, "
+        "tl.where(m == -float('inf'), 0.0, m).",
+        when=lambda t: is_empty(t) and any(np.isnan(one).any() for one in t.outputs),
+        why=f"{ORDINARY} Here an exponent is −∞ − (−∞), which is NaN; NaN times 0 is NaN too.",
+    ),
+    Mistake(
+        "empty_not_neutral",
+        "An empty stretch, (−∞, 0), changes the pair that it is merged with, or two of them do not stay "
+        "empty.",
+        "(−∞, 0) holds nothing: merged with (m, d) it gives (m, d), and with itself (−∞, 0).",
+        when=is_empty,
+        why=ORDINARY,
+    ),
+    Mistake(
+        "not_associative",
+        "Pairs come out right, and several of them merged one after the other do not.",
+        "Return m and d in this order, both as they are.",
+        when=ordinary_right,
+        why="tl.reduce merges in any grouping, so what merge returns must be good as its argument again.",
+    ),
+    Mistake(
+        "branch_on_tile",
+        "merge is called on whole tiles too, and an if, or Python's max, cannot decide for all lanes at "
+        "once.",
+        "Let each lane choose: tl.maximum(m1, m2), and tl.where(condition, a, b).",
+        probes=(Probe(lanes_alone),),
+        why="this pair on its own, as a tile of one lane, comes out right.",
+    ),
+    sums(
+        "never_rescaled",
+        "The sums are added as they are, though each is measured from its own maximum.",
+        lambda p: p.d1 + p.d2,
+    ),
+    sums("one_side_rescaled", ONE_SIDE, lambda p: p.d1 * exp(p.m1 - p.m) + p.d2),
+    sums("one_side_rescaled", ONE_SIDE, lambda p: p.d1 + p.d2 * exp(p.m2 - p.m)),
+    sums(
+        "one_side_rescaled",
+        "The first sum is rescaled to m2, even where m1 is the larger.",
+        lambda p: p.d1 * exp(p.m1 - p.m2) + p.d2,
+    ),
+    sums(
+        "one_side_rescaled",
+        "The second sum is rescaled to m1, even where m2 is the larger.",
+        lambda p: p.d1 + p.d2 * exp(p.m2 - p.m1),
+    ),
+    sums(
+        "sign",
+        "The exponents have the wrong sign: exp(m − m1) makes a sum larger where it should shrink.",
+        lambda p: p.d1 * exp(p.m - p.m1) + p.d2 * exp(p.m - p.m2),
+    ),
+    sums(
+        "exchanged",
+        "Each sum is rescaled with the other one's maximum.",
+        lambda p: p.d1 * exp(p.m2 - p.m) + p.d2 * exp(p.m1 - p.m),
+    ),
+    sums("sum_taken_as_one", AS_ONE, lambda p: p.d1 * exp(p.m1 - p.m) + exp(p.m2 - p.m)),
+    sums("sum_taken_as_one", AS_ONE, lambda p: exp(p.m1 - p.m) + p.d2 * exp(p.m2 - p.m)),
+    sums(
+        "sum_taken_as_one",
+        "Neither stretch's sum comes in: each is taken as a single score.",
+        lambda p: exp(p.m1 - p.m) + exp(p.m2 - p.m),
+    ),
+    sums(
+        "base_two",
+        "The factors have base 2, and the sums hold powers of e.",
+        lambda p: p.d1 * np.exp2(p.m1 - p.m) + p.d2 * np.exp2(p.m2 - p.m),
+        "Use tl.exp.",
+    ),
+    sums("no_maximum", BACK, lambda p: (p.d1 * exp(p.m1) + p.d2 * exp(p.m2)) / exp(p.m)),
+    sums("no_maximum", BACK, lambda p: (p.d1 * exp(p.m1) + p.d2 * exp(p.m2)) * exp(-p.m)),
+    sums(
+        "no_maximum",
+        "The sums are multiplied by exp(m1) and exp(m2); the maximum is not subtracted.",
+        lambda p: p.d1 * exp(p.m1) + p.d2 * exp(p.m2),
+    ),
+    sums(
+        "larger_sum",
+        "The larger of the two sums is kept, and the other one is lost.",
+        lambda p: np.maximum(p.d1, p.d2),
+    ),
+    sums(
+        "larger_sum",
+        "The sum of the stretch with the larger maximum is kept, and the other one is lost.",
+        lambda p: np.where(p.m1 >= p.m2, p.d1, p.d2),
+    ),
+    sums(
+        "sums_multiplied",
+        "The rescaled sums are multiplied; they are to be added.",
+        lambda p: p.d1 * exp(p.m1 - p.m) * p.d2 * exp(p.m2 - p.m),
+    ),
+    *maxima(
+        "maxima_added",
+        "m is m1 + m2; the maximum of both stretches is the larger one.",
+        lambda p: p.m1 + p.m2,
+    ),
+    Mistake(
+        "maxima_added",
+        "m is m1 + m2, and d is d1 + d2: neither is how two stretches join.",
+        f"{LARGER} {RESCALE}",
+        lambda p: (p.m1 + p.m2, p.d1 + p.d2),
+    ),
+    *maxima("minimum", "m is the smaller of the two maxima.", lambda p: np.minimum(p.m1, p.m2)),
+    *maxima("not_commutative", "m is m2, whichever is larger.", lambda p: p.m2),
+    *maxima("not_commutative", "m is m1, whichever is larger.", lambda p: p.m1),
+    Mistake(
+        "swapped",
+        "The pair comes back in the wrong order: (d, m) where (m, d) is asked for.",
+        "End it with `return m, d`.",
+        lambda p: (p.d, p.m),
+    ),
+    Mistake(
+        "equal_maxima",
+        "Where the two maxima are equal, one of the sums is lost.",
+        f"With m1 = m2 both stretches count in full: d1 + d2. {RESCALE}",
+        when=only_equal_maxima,
+        why="of the ordinary pairs, those of equal maxima come out wrong and no others.",
+        kind=Seen,
+    ),
+    Mistake(
+        "exponent_clipped",
+        "The stretch with the smaller maximum always counts for about ‹least› of its sum or more, however "
+        "far below it lies.",
+        "Leave m1 − m and m2 − m as they are: exp of a very low number is 0, and that is right.",
+        when=least_factor,
+        why="in every pair whose maxima are more than 100 apart, d is too large by ‹least› times the other "
+        "sum. Likely the exponent is kept above ‹exponent›.",
+        kind=Seen,
+    ),
+    Mistake(
+        "floor_for_infinity",
+        "Pairs far below 0 come out wrong: a very low number stands somewhere in place of −∞.",
+        "Scores may lie below any number you choose; only -float('inf') lies below all of them.",
+        probes=(Probe(moved_up),),
+        why="with both maxima moved up to about 0, which changes no sum, the pair comes out right.",
+    ),
+    Mistake(
+        "imprecise",
+        "The sums are right to a few digits only; float32 holds seven.",
+        "Keep large numbers out of the exponent: m1 − m first, and nothing added to it.",
+        when=rough,
+        why="The pair is off by ‹off› of its size, and other mistakes change more than that.",
+    ),
+    Mistake(
+        "not_commutative",
+        "The order matters: merge(1, 2) and merge(2, 1) give different pairs.",
+        f"Treat both sides alike. {RESCALE}",
+        when=order_matters,
+        why="with the two sides exchanged, other numbers come out.",
+        kind=Proven,
+    ),
+)
+
+
+EXERCISE = ValueExercise(
+    name="online_merge",
+    notebook="04_online_max_and_sum",
+    entry="merge",
+    brief=(
         "merge(m1, d1, m2, d2) → (m, d), a @triton.jit function: maximum and sum of exponentials of two "
         "stretches of a row, joined."
-    )
-    adapt = staticmethod(merging.either)
-    adapt_name = "course_kernels.lab.exercises.broken.merging:either"
-    compile_calls = (
+    ),
+    adapt=either,
+    adapt_name=f"{HARNESS}:either",
+    compile_calls=(
         {"shape": [4, 100], "dtype": "float32"},
         {"shape": [3, 1000], "dtype": "float32"},
-    )
-    refusals = {
+    ),
+    refusals={
         "not_jit": (
             "merge is a plain Python function, and tl.reduce takes a @triton.jit function.",
             "Write @triton.jit on the line above def merge.",
         )
-    }
-    translations = rows("""
+    },
+    translations=rows("""
 said not iterable|setting an array element with a sequence|to unpack|cannot unpack
 wrong_return: merge should return two values, (m, d).
 → End it with `return m, d`.
@@ -54,8 +472,21 @@ python_math: A function of Python's math takes one number, and merge is called w
 said positional argument
 wrong_arguments: merge is called with four arguments, (m1, d1, m2, d2).
 → Keep the stub's line def merge(m1, d1, m2, d2).
-""")
-    hints = (
+"""),
+    cases=cases,
+    run=run,
+    oracle=oracle,
+    wrong=wrong,
+    check_run=check_run,
+    show=show,
+    earned=earned,
+    unexplained=unexplained,
+    arithmetic=arithmetic,
+    telling=is_ordinary,
+    coarse=2.0**-14,
+    where="On every ordinary pair",
+    mistakes=MISTAKES,
+    hints=(
         Hint(
             "you do not know where to begin",
             "Both sums count exponentials, each from its own maximum. Before they can be added they must be "
@@ -69,494 +500,13 @@ wrong_arguments: merge is called with four arguments, (m1, d1, m2, d2).
         ),
         Hint(
             "you want the three lines",
-            "m = tl.maximum(m1, m2); anchor = tl.where(m == -float('inf'), 0.0, m); return m, d1 * tl.exp(m1 "
-            "- anchor) + d2 * tl.exp(m2 - anchor).",
+            "m = tl.maximum(m1, m2); anchor = tl.where(m == -float('inf'), 0.0, m); "
+            "return m, d1 * tl.exp(m1 - anchor) + d2 * tl.exp(m2 - anchor).",
         ),
-    )
-    lesson = (
+    ),
+    lesson=(
         "Any grouping and any order give the same pair, and (−∞, 0) changes nothing. That is all a reduction "
         "asks for, so the same three lines join lanes inside tl.reduce, tiles along a row, programs that "
         "share a row, and GPUs that share a model."
-    )
-
-    # Cases
-
-    def cases(self, rng: np.random.Generator) -> list[Case]:
-        def pairs(m1, m2):
-            m1, m2 = np.broadcast_arrays(np.asarray(m1, np.float32), np.asarray(m2, np.float32))
-            d1, d2 = (rng.uniform(1, 60, size=m1.shape) for _ in range(2))
-            x = np.stack([m1, d1, m2, d2]).astype(np.float32)
-            x[1][np.isneginf(m1)] = x[3][np.isneginf(m2)] = 0
-            return x
-
-        count = int(rng.integers(9, 14))
-        near = rng.normal(size=(2, count)) * 3
-        near[1, 0] = near[0, 0]
-        apart = rng.choice([-1e30, -9e3, -400, -150, 0, 150, 400, 9e3, 1e30], size=(2, count))
-        apart[:, 0] = -1e30  # lower than any number that is taken for −∞
-        some = np.where(rng.random(count) < 0.5, rng.normal(size=count) * 50, -1e4)
-        three = np.concatenate(
-            [pairs(*rng.normal(size=(2, count)) * 5), pairs(rng.normal(size=count) * 5, 0)[:2]]
-        )
-        for lane, empty in enumerate(([0], [2], [4], [0, 2], [2, 4], [0, 4], [0, 2, 4])):
-            for row in empty:
-                three[row, lane], three[row + 1, lane] = -INF, 0
-        lost = pairs(*np.zeros((2, 6)))
-        for lane, pair in enumerate(((np.nan, 1), (1, np.nan), (INF, np.nan))):
-            lost[:2, lane] = lost[2:, lane + 3] = pair
-        length = int(rng.integers(11, 16))
-        scores = (rng.normal(size=(5, length)) * 4).astype(np.float32)
-        scores[1].sort()
-        scores[2] = -np.sort(-scores[2]) + 300
-        scores[3, rng.permutation(length)[: length // 2]] = -INF
-        scores[4, :] = -INF
-        return [
-            Case("pairs", "two ordinary pairs", pairs(*near)),
-            Case("high", "maxima around 200, where exp(m) overflows", pairs(*near + 200)),
-            Case("low", "maxima around −300, where exp(m) is 0", pairs(*near - 300)),
-            Case("apart", "maxima far from each other", pairs(*apart)),
-            Case("left", "an empty stretch, (−∞, 0), on the left", pairs(-INF, some)),
-            Case("right", "an empty stretch, (−∞, 0), on the right", pairs(some, -INF)),
-            Case("both", "two empty stretches, (−∞, 0)", pairs(np.full(3, -INF), -INF)),
-            Case("nan", "pairs that hold a NaN", lost),
-            Case("triples", "three pairs, merged in both groupings", three),
-            Case("rows", "rows of scores, merged lane by lane in tl.reduce", scores),
-        ]
-
-    # The judgement
-
-    def judge(self, session: Session) -> list[str]:
-        cases = self.cases(session.rng)
-        results = session.run(cases)
-        for case, result in zip(cases, results, strict=False):
-            check_error(result, case, self)
-            if not result.intact:
-                raise Finding(
-                    "checker_changed",
-                    "The file replaces a part of Triton's interpreter, and the check counts there.",
-                    next="Leave Triton as it is and write the merge.",
-                )
-            if wrong(case, result).any():
-                raise self.diagnose(session, case, result, cases, results)
-        pairs = sum(case.x.shape[1] for case in cases if len(case.x) == 4)
-        triples, rows = cases[-2].x.shape[1], cases[-1].x.shape[0]
-        return [
-            f"{pairs} pairs right to float32's last digits, with (−∞, 0) on either side and on both.",
-            f"{triples} triples: the same pair from both groupings. {rows} rows reduced with tl.reduce, lane "
-            "by lane.",
-        ]
-
-    def diagnose(self, session, case, result, cases, results) -> Finding:
-        shown = show(case, result)
-        pairs = [(c, r) for c, r in zip(cases, results, strict=False) if len(c.x) == 4 and not r.error]
-        finite = [(c, r) for c, r in pairs if np.isfinite(c.x).all()]
-        if all(not wrong(c, r).any() for c, r in finite):
-            return self.empty_stretches(case, result, shown)
-        if self.right_alone(session, case, result):
-            return Finding(
-                "branch_on_tile",
-                "merge is called on whole tiles too, and an if, or Python's max, cannot decide for all lanes "
-                "at once.",
-                shown,
-                "Proven: this pair on its own, as a tile of one lane, comes out right.",
-                "Let each lane choose: tl.maximum(m1, m2), and tl.where(condition, a, b).",
-            )
-        for mistake, what, advice, guess in mistakes():
-            if all(matches(c, r, guess) for c, r in finite):
-                return Finding(
-                    mistake,
-                    what,
-                    shown,
-                    "On every ordinary pair, the result is number for number what that gives.",
-                    advice,
-                )
-        if all(one_of_equals(c, r)[wrong(c, r)].all() for c, r in finite):
-            return Finding(
-                "equal_maxima",
-                "Where the two maxima are equal, one of the sums is lost.",
-                shown,
-                "Proven: of the ordinary pairs, those of equal maxima come out wrong and no others.",
-                "With m1 = m2 both stretches count in full: d1 + d2. " + RESCALE,
-            )
-        if (least := least_factor(finite)) is not None:
-            return Finding(
-                "exponent_clipped",
-                f"The stretch with the smaller maximum always counts for about {least:.2g} of its sum or "
-                "more, however far below it lies.",
-                shown,
-                f"Seen in every pair whose maxima are more than 100 apart: d is too large by {least:.2g} "
-                f"times the other sum. Likely the exponent is kept above {np.log(least):.3g}.".replace(
-                    "-", "−"
-                ),
-                "Leave m1 − m and m2 − m as they are: exp of a very low number is 0, and that is right.",
-            )
-        if self.right_higher_up(session, case, result):
-            return Finding(
-                "floor_for_infinity",
-                "Pairs far below 0 come out wrong: a very low number stands somewhere in place of −∞.",
-                shown,
-                "Proven: with both maxima moved up to about 0, which changes no sum, the pair comes out "
-                "right.",
-                "Scores may lie below any number you choose; only −float('inf') lies below all of them.",
-            )
-        if np.all(off(case, result) < 1e-3):
-            return Finding(
-                "imprecise",
-                "The sums are right to a few digits only; float32 holds seven.",
-                shown,
-                f"The pair is off by {off(case, result).max():.1g} of its size, and other mistakes change "
-                "more than that.",
-                "Keep large numbers out of the exponent: m1 − m first, and nothing added to it.",
-            )
-        turned = replace(case, x=case.x[[2, 3, 0, 1]]) if len(case.x) == 4 else None
-        if turned is not None:
-            (again,) = session.run([turned])
-            if again.error is None and not same(again, result):
-                return Finding(
-                    "not_commutative",
-                    "The order matters: merge(1, 2) and merge(2, 1) give different pairs.",
-                    shown,
-                    "Proven: with the two sides exchanged, other numbers come out.",
-                    "Treat both sides alike. " + RESCALE,
-                )
-        return Finding(
-            None,
-            "The merged pair is wrong, and no mistake that the check knows explains it.",
-            shown,
-            next="Work the pair above out by hand: the common maximum, then each sum times exp(its maximum − "
-            "the common one).",
-        )
-
-    def right_higher_up(self, session: Session, case: Case, result: Result) -> bool:
-        """True if only pairs far below 0 are wrong, and are right once their larger maximum is 0."""
-        low = np.flatnonzero(wrong(case, result))
-        if len(case.x) != 4 or not np.isfinite(case.x).all() or case.x[0::2, low].max() > -1e3:
-            return False
-        x = case.x[:, low].copy()
-        x[0::2] -= x[0::2].max(axis=0)
-        moved = replace(case, x=x)
-        (again,) = session.run([moved])
-        return again.error is None and not wrong(moved, again).any()
-
-    def right_alone(self, session: Session, case: Case, result: Result) -> bool:
-        """True if each pair that came out wrong is right as a tile of one lane."""
-        if len(case.x) != 4:
-            return False
-        single = [replace(case, x=case.x[:, [i]].copy()) for i in np.flatnonzero(wrong(case, result))]
-        again = session.run(single)
-        return len(again) == len(single) and not any(
-            r.error or wrong(c, r).any() for c, r in zip(single, again, strict=True)
-        )
-
-    def empty_stretches(self, case: Case, result: Result, shown: str) -> Finding:
-        """Ordinary pairs are right; something with −∞, a NaN, or a grouping, is not."""
-        if case.kind == "nan":
-            return Finding(
-                "nan_swallowed",
-                "A pair that holds a NaN is merged, and the result hides it: d should be NaN.",
-                shown,
-                "A softmax that turns bad input into plausible numbers hides the fault from whoever looks "
-                "for it.",
-                "Remove the tl.where or the comparison that replaces the NaN; it then spreads by itself.",
-            )
-        if np.isneginf(case.x).any():
-            nan = any(np.isnan(result.values(i)).any() for i in (0, 1))
-            if nan:
-                return Finding(
-                    "infinity_minus_infinity",
-                    "An empty stretch, (−∞, 0), turns the pair into NaN.",
-                    shown,
-                    "Ordinary pairs come out right. Here an exponent is −∞ − (−∞), which is NaN; NaN times 0 "
-                    "is NaN too.",
-                    "While the common maximum is −∞ there is nothing to rescale: use 0 in its place in the "
-                    "exponents, tl.where(m == -float('inf'), 0.0, m).",
-                )
-            return Finding(
-                "empty_not_neutral",
-                "An empty stretch, (−∞, 0), changes the pair that it is merged with, or two of them do not "
-                "stay empty.",
-                shown,
-                "Ordinary pairs come out right.",
-                "(−∞, 0) holds nothing: merged with (m, d) it gives (m, d), and with itself (−∞, 0).",
-            )
-        return Finding(
-            "not_associative",
-            "Pairs come out right, and several of them merged one after the other do not.",
-            shown,
-            "tl.reduce merges in any grouping, so what merge returns must be good as its argument again.",
-            "Return m and d in this order, both as they are.",
-        )
-
-
-def expected(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(m, d) in float64, in the shape that `merging.either` gives."""
-    x = x.astype(np.float64)
-    if len(x) in (4, 6):
-        m, d = joined(x[0::2], x[1::2])
-        return (np.stack([m, m]), np.stack([d, d])) if len(x) == 6 else (m, d)
-    return joined(x.T, np.where(np.isneginf(x.T), 0.0, 1.0))
-
-
-def joined(m: np.ndarray, d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The pair of all stretches along the first axis."""
-    top = m.max(axis=0)
-    with np.errstate(invalid="ignore"):
-        terms = d * np.exp(m - np.where(np.isneginf(top), 0.0, top))
-    return top, terms.sum(axis=0)
-
-
-def tolerance(x: np.ndarray) -> np.ndarray:
-    """How far d may be off: some roundings a step, and that of m1 − m, which exp turns into a relative
-    error."""
-    x = x.astype(np.float64)
-    m, d = (x[0::2], x[1::2]) if len(x) in (4, 6) else (x.T, np.where(np.isneginf(x.T), 0.0, 1.0))
-    top = m.max(axis=0)
-    top = np.where(np.isneginf(top), 0.0, top)
-    gap = np.where(np.isneginf(m), 0.0, top - m)
-    allowed = (d * np.exp(m - top) * 2.0**-23 * (8 + 2 * len(m) + 2 * gap)).sum(axis=0) + 2.0**-120
-    return np.stack([allowed, allowed]) if len(x) == 6 else allowed
-
-
-def wrong(case: Case, result: Result) -> np.ndarray:
-    """A mask of the wrong pairs."""
-    m, d = expected(case.x)
-    got_m, got_d = (result.values(i).astype(np.float64) for i in (0, 1))
-    if case.kind == "nan":  # d carries it on; what m is then makes no difference
-        return ~np.isnan(got_d)
-    with np.errstate(invalid="ignore"):
-        return (got_m != m) | ~(np.abs(got_d - d) <= tolerance(case.x))
-
-
-def off(case: Case, result: Result) -> np.ndarray:
-    """By how much each pair is off, as a share of what is expected."""
-    with np.errstate(all="ignore"):
-        shares = [np.abs(result.values(i) - want) / np.abs(want) for i, want in enumerate(expected(case.x))]
-    return np.nan_to_num(np.maximum(*shares), nan=np.inf)
-
-
-def one_of_equals(case: Case, result: Result) -> np.ndarray:
-    """Where the two maxima are equal, and d is one of the two sums."""
-    m1, d1, m2, d2 = case.x
-    d = result.values(1)
-    return (m1 == m2) & (np.isclose(d, d1) | np.isclose(d, d2))
-
-
-def least_factor(pairs) -> float | None:
-    """The share of the smaller stretch's sum that is added to the other's, if all pairs far apart say one."""
-    shares = []
-    for case, result in pairs:
-        m1, d1, m2, d2 = case.x.astype(np.float64)
-        far = np.abs(m1 - m2) > 100
-        high, low = np.where(m1 > m2, (d1, d2), (d2, d1))
-        shares.append(((result.values(1) - high) / low)[far])
-    shares = np.concatenate(shares)
-    with np.errstate(all="ignore"):
-        alike = len(shares) > 1 and np.ptp(shares) <= 0.1 * shares.min()
-    return float(np.median(shares)) if alike and 0 < shares.min() and shares.max() < 0.5 else None
-
-
-def matches(case: Case, result: Result, guess) -> bool:
-    """True if a guess at the mistake predicts the pairs of the case."""
-    with np.errstate(all="ignore"):
-        for got, predicted in zip((result.values(0), result.values(1)), guess(*case.x), strict=True):
-            got, predicted = got.astype(np.float64), predicted.astype(np.float64)
-            near = np.abs(got - predicted) <= COARSE * np.abs(predicted) + 1e-30
-            if not (near | (got == predicted) | (np.isnan(got) & np.isnan(predicted))).all():
-                return False
-    return True
-
-
-def same(one: Result, other: Result) -> bool:
-    """True if two results hold about the same pairs."""
-    return all(
-        np.allclose(
-            one.values(i).astype(np.float64), other.values(i).astype(np.float64), 1e-4, 1e-30, equal_nan=True
-        )
-        for i in (0, 1)
-    )
-
-
-def mistakes():
-    """(mistake, the sentence, what to do, the guess): what each mistake gives, from m1, d1, m2, d2."""
-
-    def with_maximum(d):
-        return lambda m1, d1, m2, d2: (np.maximum(m1, m2), d(m1, d1, m2, d2, np.maximum(m1, m2)))
-
-    def with_m(m):
-        def guess(m1, d1, m2, d2):
-            top = m(m1, m2)
-            return top, d1 * np.exp(m1 - top) + d2 * np.exp(m2 - top)
-
-        return guess
-
-    def right(m1, d1, m2, d2):
-        m = np.maximum(m1, m2)
-        return m, d1 * np.exp(m1 - m) + d2 * np.exp(m2 - m)
-
-    exp, one = np.exp, "Only one of the two sums is rescaled to the common maximum."
-    taken = "One stretch's sum is taken as 1, as if it were a single score: its own d does not come in."
-    return [
-        (
-            "never_rescaled",
-            "The sums are added as they are, though each is measured from its own maximum.",
-            RESCALE,
-            with_maximum(lambda m1, d1, m2, d2, m: d1 + d2),
-        ),
-        ("one_side_rescaled", one, RESCALE, with_maximum(lambda m1, d1, m2, d2, m: d1 * exp(m1 - m) + d2)),
-        ("one_side_rescaled", one, RESCALE, with_maximum(lambda m1, d1, m2, d2, m: d1 + d2 * exp(m2 - m))),
-        (
-            "one_side_rescaled",
-            "The first sum is rescaled to m2, even where m1 is the larger.",
-            RESCALE,
-            with_maximum(lambda m1, d1, m2, d2, m: d1 * exp(m1 - m2) + d2),
-        ),
-        (
-            "one_side_rescaled",
-            "The second sum is rescaled to m1, even where m2 is the larger.",
-            RESCALE,
-            with_maximum(lambda m1, d1, m2, d2, m: d1 + d2 * exp(m2 - m1)),
-        ),
-        (
-            "sign",
-            "The exponents have the wrong sign: exp(m − m1) makes a sum larger where it should shrink.",
-            RESCALE,
-            with_maximum(lambda m1, d1, m2, d2, m: d1 * exp(m - m1) + d2 * exp(m - m2)),
-        ),
-        (
-            "exchanged",
-            "Each sum is rescaled with the other one's maximum.",
-            RESCALE,
-            with_maximum(lambda m1, d1, m2, d2, m: d1 * exp(m2 - m) + d2 * exp(m1 - m)),
-        ),
-        (
-            "sum_taken_as_one",
-            taken,
-            RESCALE,
-            with_maximum(lambda m1, d1, m2, d2, m: d1 * exp(m1 - m) + exp(m2 - m)),
-        ),
-        (
-            "sum_taken_as_one",
-            taken,
-            RESCALE,
-            with_maximum(lambda m1, d1, m2, d2, m: exp(m1 - m) + d2 * exp(m2 - m)),
-        ),
-        (
-            "sum_taken_as_one",
-            "Neither stretch's sum comes in: each is taken as a single score.",
-            RESCALE,
-            with_maximum(lambda m1, d1, m2, d2, m: exp(m1 - m) + exp(m2 - m)),
-        ),
-        (
-            "base_two",
-            "The factors have base 2, and the sums hold powers of e.",
-            "Use tl.exp.",
-            with_maximum(lambda m1, d1, m2, d2, m: d1 * np.exp2(m1 - m) + d2 * np.exp2(m2 - m)),
-        ),
-        (
-            "no_maximum",
-            "The sums are carried back to exp(m1) and exp(m2), which overflow.",
-            RESCALE,
-            with_maximum(lambda m1, d1, m2, d2, m: (d1 * exp(m1) + d2 * exp(m2)) / exp(m)),
-        ),
-        (
-            "no_maximum",
-            "The sums are carried back to exp(m1) and exp(m2), which overflow.",
-            RESCALE,
-            with_maximum(lambda m1, d1, m2, d2, m: (d1 * exp(m1) + d2 * exp(m2)) * exp(-m)),
-        ),
-        (
-            "no_maximum",
-            "The sums are multiplied by exp(m1) and exp(m2); the maximum is not taken off.",
-            RESCALE,
-            with_maximum(lambda m1, d1, m2, d2, m: d1 * exp(m1) + d2 * exp(m2)),
-        ),
-        (
-            "larger_sum",
-            "The larger of the two sums is kept, and the other one is lost.",
-            RESCALE,
-            with_maximum(lambda m1, d1, m2, d2, m: np.maximum(d1, d2)),
-        ),
-        (
-            "larger_sum",
-            "The sum of the stretch with the larger maximum is kept, and the other one is lost.",
-            RESCALE,
-            with_maximum(lambda m1, d1, m2, d2, m: np.where(m1 >= m2, d1, d2)),
-        ),
-        (
-            "sums_multiplied",
-            "The rescaled sums are multiplied; they are to be added.",
-            RESCALE,
-            with_maximum(lambda m1, d1, m2, d2, m: d1 * exp(m1 - m) * d2 * exp(m2 - m)),
-        ),
-        (
-            "maxima_added",
-            "m is m1 + m2; the maximum of both stretches is the larger one.",
-            LARGER,
-            with_m(lambda m1, m2: m1 + m2),
-        ),
-        (
-            "maxima_added",
-            "m is m1 + m2; the maximum of both stretches is the larger one.",
-            LARGER,
-            lambda m1, d1, m2, d2: (m1 + m2, right(m1, d1, m2, d2)[1]),
-        ),
-        (
-            "maxima_added",
-            "m is m1 + m2, and d is d1 + d2: neither is how two stretches join.",
-            LARGER + " " + RESCALE,
-            lambda m1, d1, m2, d2: (m1 + m2, d1 + d2),
-        ),
-        ("minimum", "m is the smaller of the two maxima.", LARGER, with_m(np.minimum)),
-        (
-            "minimum",
-            "m is the smaller of the two maxima.",
-            LARGER,
-            lambda m1, d1, m2, d2: (np.minimum(m1, m2), right(m1, d1, m2, d2)[1]),
-        ),
-        ("not_commutative", "m is m2, whichever is larger.", LARGER, with_m(lambda m1, m2: m2)),
-        (
-            "not_commutative",
-            "m is m2, whichever is larger.",
-            LARGER,
-            lambda m1, d1, m2, d2: (m2, right(m1, d1, m2, d2)[1]),
-        ),
-        ("not_commutative", "m is m1, whichever is larger.", LARGER, with_m(lambda m1, m2: m1)),
-        (
-            "not_commutative",
-            "m is m1, whichever is larger.",
-            LARGER,
-            lambda m1, d1, m2, d2: (m1, right(m1, d1, m2, d2)[1]),
-        ),
-        (
-            "swapped",
-            "The pair comes back in the wrong order: (d, m) where (m, d) is asked for.",
-            "End it with `return m, d`.",
-            lambda m1, d1, m2, d2: right(m1, d1, m2, d2)[::-1],
-        ),
-    ]
-
-
-def show(case: Case, result: Result) -> str:
-    """The first wrong pair: what went in, the expected and the got."""
-    bad = np.argwhere(wrong(case, result))[0]
-    (m, d), got = expected(case.x), [result.values(i) for i in (0, 1)]
-    at = tuple(int(i) for i in bad)
-    lines = [f"The case: {case.about}."]
-    if len(case.x) in (4, 6):
-        for i in range(len(case.x) // 2):
-            lines.append(f"  (m{i + 1}, d{i + 1})  {numbers(case.x[2 * i : 2 * i + 2, at[-1]])}")
-        if len(case.x) == 6:
-            lines[0] = (
-                f"The case: three pairs, merged as {('(1 with 2) with 3', '1 with (2 with 3)')[at[0]]}."
-            )
-    else:
-        lines.append(f"  row       {numbers(case.x[at[0]], 15)}")
-    pairs = [m[at], d[at]], [got[0][at], got[1][at]]
-    wanted, came = map(numbers, pairs)
-    if wanted == came:  # the difference is further back
-        wanted, came = (f"[{one[0]:.9g}, {one[1]:.9g}]".replace("-", "−") for one in pairs)
-    lines += [f"  expected  {wanted}", f"  got       {came}"]
-    return "\n".join(lines)
-
-
-EXERCISE = OnlineMerge()
+    ),
+)

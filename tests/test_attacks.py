@@ -3,20 +3,20 @@
 import os
 import subprocess
 import sys
+import textwrap
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from course_kernels.lab import checking, grading
 from course_kernels.lab import exercises as specs
-from course_kernels.lab.core import progress as learning
+from course_kernels.lab.core import progress
 from course_kernels.lab.core.files import solution_file
 from course_kernels.lab.exercises import stubs
-from course_kernels.lab.run import forkserver as zygote
-from course_kernels.lab.run import guard as doors
-from course_kernels.lab.run import landlock
-from course_kernels.lab.run import limits as isolation
-from course_kernels.lab.run import reader as allowed
+from course_kernels.lab.run import forkserver, guard, landlock, limits, reader
+from course_kernels.lab.run.cases import Case
+from course_kernels.lab.run.session import Session
 from stored import ROOT
 from tests.answers import tools
 
@@ -114,7 +114,7 @@ CHEATS = {
     ),
     "attributes by functools": (
         "out_of_place",
-        "from functools import update_wrapper as copy\n" + KERNEL,
+        "from functools import update_wrapper as copy\n" + KERNEL + "\n\ncopy(softmax_kernel, print)\n",
     ),
     "the interpreter's modules through Triton": (
         "out_of_place",
@@ -262,7 +262,7 @@ def test_the_verdict_cannot_be_written_by_the_answer(tmp_path):
 
 
 @pytest.mark.parametrize("record", ["{}", "[]", "3", '{"kind": "ok"}', '{"kind": "ok", "value": [{}]}'])
-def test_a_forged_record_is_no_pass(tmp_path, record):
+def test_a_forged_record_does_not_pass(tmp_path, record):
     """What is written in place of the report may be anything; the check then says so, and passes nothing."""
     (tmp_path / "answer.py").write_text(
         f"import os, struct\ndata = {record.encode()!r}\n"
@@ -270,7 +270,7 @@ def test_a_forged_record_is_no_pass(tmp_path, record):
         "        os.write(line, struct.pack('<Q', len(data)) + data)\n    except OSError:\n        pass\n"
         "os._exit(0)\n"
     )
-    assert checking.judge("fused_softmax", str(tmp_path / "answer.py"), 1).status == "error"
+    assert checking.judge("fused_softmax", str(tmp_path / "answer.py"), 1).status in ("error", "fail")
 
 
 ODD_EXCEPTIONS = {
@@ -293,20 +293,21 @@ ODD_EXCEPTIONS = {
 
 @pytest.mark.parametrize("title", ODD_EXCEPTIONS)
 @pytest.mark.parametrize("name", ["fused_softmax", "count_traffic"])
-def test_an_odd_exception_is_said_all_the_same(title, name, tmp_path):
+def test_an_odd_exception_still_gets_a_message(title, name, tmp_path):
     entry = "fused_softmax(x)" if name == "fused_softmax" else "eager_traffic(m, n)"
     (tmp_path / "answer.py").write_text(f"{ODD_EXCEPTIONS[title]}\n\n\ndef {entry}:\n    raise error\n")
     verdict = checking.judge(name, str(tmp_path / "answer.py"), 1)
-    assert verdict.status == "error" and verdict.mistake in ("exception", "memory", "exit", "syntax_error")
+    said = ("exception", "memory", "exit", "syntax_error", "out_of_place")
+    assert verdict.status in ("error", "fail") and verdict.mistake in said
     assert "checker itself failed" not in verdict.message and "could not run" not in verdict.message
     assert len(verdict.message) < 3000 and verdict.seconds < 12, verdict.message
 
 
-def test_a_child_that_cannot_tell_what_it_raised():
+def test_an_exception_whose_text_fails_is_reported():
     def function():
         raise type("E", (Exception,), {"__str__": lambda self: 1 / 0})()
 
-    outcome = isolation.isolate(function, seconds=20)
+    outcome = limits.isolate(function, seconds=20)
     assert (outcome.kind, outcome.value) == ("raised", "E: its text could not be read")
 
 
@@ -421,14 +422,14 @@ def huge(path):
 
 
 @pytest.mark.parametrize("spoil", [queue, folder, endless, huge])
-def test_a_file_that_is_none_stops_no_grading(checkout, spoil):
+def test_grade_survives_unreadable_answer(checkout, spoil):
     spoil(checkout / "exercises" / "safe_softmax.py")
     verdicts = {v.exercise: v for v in grading.grade(seed=1)}
     assert (verdicts["safe_softmax"].status, verdicts["safe_softmax"].mistake) == ("error", "no_file")
     assert verdicts["copy_rows"].status == verdicts["fused_softmax"].status == "pass"
 
 
-def test_characters_that_no_report_can_hold(checkout, tmp_path):
+def test_junit_report_drops_characters_xml_forbids(checkout, tmp_path):
     text = 'def safe_softmax(x):\n    raise ValueError("odd \\ud800 \\ufffe \\x00 \\x1b[31m text")\n'
     (checkout / "exercises" / "safe_softmax.py").write_text(text)
     verdict = checking.check("safe_softmax", seed=1)
@@ -453,24 +454,24 @@ def test_one_answer_cannot_end_the_grading_of_others(checkout):
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"exercises": {"fused_softmax": {"attempts": 1e999}}}'])
-def test_a_progress_file_of_any_kind_is_set_aside(checkout, text):
-    (checkout / learning.FILE).write_text(text)
-    assert learning.of("fused_softmax") == learning.EMPTY
+def test_a_damaged_progress_file_is_set_aside(checkout, text):
+    (checkout / progress.FILE).write_text(text)
+    assert progress.of("fused_softmax") == progress.EMPTY
     assert len(list((checkout / "exercises").glob("*.damaged-*"))) == 1
 
 
-def test_a_progress_file_that_is_a_folder(checkout):
-    (checkout / learning.FILE).mkdir()
+def test_a_folder_in_place_of_the_progress_file_stops_no_check(checkout):
+    (checkout / progress.FILE).mkdir()
     assert checking.check("fused_softmax", seed=1).status == "pass"
-    assert learning.of("fused_softmax") == learning.EMPTY
+    assert progress.of("fused_softmax") == progress.EMPTY
 
 
-def test_numbers_that_are_none_do_not_break_the_progress_file(tmp_path, monkeypatch):
+def test_an_infinite_count_does_not_break_the_progress_file(tmp_path, monkeypatch):
     (tmp_path / "exercises").mkdir()
     (tmp_path / "notebooks").mkdir()
     monkeypatch.chdir(tmp_path)
-    (tmp_path / learning.FILE).write_text('{"exercises": {"fused_softmax": {"attempts": 1e999}}}')
-    assert learning.of("fused_softmax") == learning.EMPTY
+    (tmp_path / progress.FILE).write_text('{"exercises": {"fused_softmax": {"attempts": 1e999}}}')
+    assert progress.of("fused_softmax") == progress.EMPTY
 
 
 def test_json_in_a_terminal_without_unicode():
@@ -494,11 +495,11 @@ def linked(tmp_path):
 
 
 @pytest.mark.parametrize("stand", ["real", "link", "elsewhere"])
-def test_a_checkout_behind_a_link(linked, stand, monkeypatch):
+def test_solutions_are_closed_behind_a_symbolic_link(linked, stand, monkeypatch):
     """The solutions are closed by whichever way one stands in the checkout, and opens them."""
     real, link = linked
     monkeypatch.chdir({"real": real, "link": link, "elsewhere": ROOT}[stand])
-    zygote.stop()  # so that the servers stand there as well
+    forkserver.stop()  # so that the servers stand there as well
     try:
         for file in (real / "exercises" / "answer.py", link / "exercises" / "answer.py"):
             for way in (real, link):
@@ -510,11 +511,11 @@ def test_a_checkout_behind_a_link(linked, stand, monkeypatch):
             verdict = checking.judge("fused_softmax", str(file), 1)
             assert verdict.status == "pass", verdict.message
     finally:
-        zygote.stop()
+        forkserver.stop()
 
 
 @pytest.mark.skipif(not landlock.available(), reason="this Linux has no Landlock")
-def test_what_goes_around_python_is_stopped_by_linux(tmp_path):
+def test_landlock_stops_what_goes_around_python(tmp_path):
     """Without Python's hook: no closed file read, none written, no program started, nobody signalled."""
     (tmp_path / "exercises").mkdir()
     answer = tmp_path / "exercises" / "answer.py"
@@ -522,7 +523,7 @@ def test_what_goes_around_python_is_stopped_by_linux(tmp_path):
     target = str(tmp_path / "written")
 
     def tried():
-        closed = doors.closed_folders(str(answer))
+        closed = guard.closed_folders(str(answer))
         landlock.restrict(closed, [str(answer)], [], programs=False)
         done = []
         for title, attempt in {
@@ -542,7 +543,7 @@ def test_what_goes_around_python_is_stopped_by_linux(tmp_path):
         assert answer.read_text() == "mine" and (ROOT / "README.md").read_text()
         return done
 
-    outcome = isolation.isolate(tried, seconds=20)
+    outcome = limits.isolate(tried, seconds=20)
     assert outcome.kind == "ok", outcome.value
     assert set(outcome.value) <= {"signal"}  # which Linux can stop since 6.12
 
@@ -622,57 +623,208 @@ if __name__ == "__main__":
 """
 
 
-def test_what_people_write_is_in_place():
-    assert allowed.out_of_place(IN_PLACE) is allowed.out_of_place_in_kernels(IN_PLACE) is None
+def test_ordinary_python_is_in_place():
+    assert reader.out_of_place(IN_PLACE) is reader.out_of_place_in_kernels(IN_PLACE) is None
     for name in specs.names():
-        assert allowed.out_of_place(stubs.solution_text(name)) is None, name
+        assert reader.out_of_place(stubs.solution_text(name)) is None, name
         for text in tools.right(name).values():  # judged without the compiler in a plain run
-            assert allowed.out_of_place_in_kernels(text) is None, text
+            assert reader.out_of_place_in_kernels(text) is None, text
+
+
+HONEST = {
+    "the environment": """
+        import os
+        from pathlib import Path
+
+        os.environ["TRITON_PRINT_AUTOTUNING"] = "1"
+        print(os.getenv("HOME"), os.environ.get("DEBUG"), os.path.join("a", "b"), Path(__file__).parent / "x")
+    """,
+    "logging and warnings": """
+        import logging
+        import warnings
+
+        logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
+        logging.getLogger(__name__).info("%s", 3)
+        warnings.warn("slow", stacklevel=2)
+    """,
+    "a test at import": """
+        import time
+
+        start = time.perf_counter()
+        x = torch.randn(4, 10)
+        torch.testing.assert_close(fused_softmax(x), torch.softmax(x, dim=1))
+        assert torch.allclose(fused_softmax(x), torch.softmax(x, dim=1)), time.perf_counter() - start
+        assert fused_softmax(x.to(getattr(torch, "float16"))).dtype == torch.float16
+    """,
+    "plots": """
+        import matplotlib.pyplot as plt
+        from IPython.display import display
+
+        figure, (left, right) = plt.subplots(1, 2)
+        left.plot([1, 2], label="mine")
+        plt.rcParams["figure.dpi"] = 100
+        plt.show()
+        display(figure)
+    """,
+    "decorators and counters": """
+        import functools
+        from collections import namedtuple
+
+        def counted(function):
+            @functools.wraps(function)
+            def wrapper(x):
+                wrapper.calls += 1
+                return function(x)
+
+            wrapper.calls = 0
+            return wrapper
+
+        fused_softmax = counted(fused_softmax)
+        assert namedtuple("Shape", "rows columns")(2, 3)._replace(rows=4).rows == 4
+    """,
+    "classes": """
+        from dataclasses import dataclass
+        from enum import Enum, auto
+
+        class Mode(Enum):
+            FAST = auto()
+
+        @dataclass
+        class Launch:
+            warps: int = 4
+
+        class Plan:
+            made = 0
+
+            def __init__(self, shape):
+                self.shape, self._rows, self.__columns = shape, *shape
+                self.dtype, self.run, self.launch = torch.float32, None, Launch()
+                Plan.made += 1
+
+            @classmethod
+            def of(cls, x):
+                plan = cls(x.shape)
+                plan.launch.warps = plan._rows + plan.__columns
+                return plan
+
+        class Softmax(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.columns = x.shape[1]
+                return x * 2
+
+            @staticmethod
+            def backward(ctx, gradient):
+                return gradient * ctx.columns
+
+        plan = Plan.of(torch.empty(2, 3))
+        assert plan.launch.warps == 5 and type(plan) is Plan and plan.__class__.__name__ == "Plan"
+        assert isinstance(Plan, type) and Mode(1) is Mode.FAST and Plan.made == 1
+        x = torch.ones(2, 3, requires_grad=True)
+        Softmax.apply(x).sum().backward()
+        assert x.grad.max() == 3
+    """,
+}
+
+
+@pytest.mark.parametrize("title", HONEST)
+def test_honest_code_beside_the_kernel_passes(title, tmp_path):
+    (tmp_path / "answer.py").write_text(KERNEL + textwrap.dedent(HONEST[title]))
+    verdict = checking.judge("fused_softmax", str(tmp_path / "answer.py"), 1)
+    assert verdict.status == "pass", verdict.message
+
+
+WRITES = """
+k, y, x = softmax_kernel, print, torch.empty(1)
+
+class A:
+    def f(self, other=None):
+        self.run = y
+
+"""
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        "import os; os.getcwd()",
+        "def f(self): self.run = y\nf(k)",
+        "A.f(k)",
+        "class B:\n    def __init__(self): self.run = y\nB.__init__(k)",
+        "b = A\nb.f(k)",
+        "class B(A): pass\nB.f(k)",
+        "type(A()).f(k)",
+        "A().__class__.f(k)",
+        "list(map(A.f, [k]))",
+        "setattr(k, 'run', y)",
+        "k.run += 1",
+        "for k.run in [y]: pass",
+        "del x.grad",
+        "type(x).to = 3",
+        "tl.tensor.to = 3",
+        "x.__class__.to = 3",
+        "tl.float32.name = y",
+        "x._base",
+        "k._hash",
+        "getattr(x, '_base')",
+        "getattr(k, '__class__').run = y",
+        "getattr(torch, 'os')",
+        "getattr(k, 'handle')",
+        "getattr('{}', 'format')",
+        "import functools; functools.wraps(A)(k)",
+        "from functools import wraps\nw = wraps\nw(A)(k)",
+        "from functools import update_wrapper\nupdate_wrapper(k, A)",
+        "type('At', (), {})",
+        "t = type\nt('At', (), {})",
+        "type(type)('At', (), {})",
+        "type(A)('At', (), {})",
+        "class M(type): pass",
+        "class K(type(k)): pass\nK.run = y\nK(lambda x: x).kept",
+        "import enum\nclass E(enum.Enum): A = 1\nE('At', {})",
+        "from enum import Enum\nE = Enum\nE('At', {})",
+        "import enum; enum.EnumMeta",
+    ],
+)
+def test_what_a_text_cannot_tell_is_refused_as_it_happens(line, tmp_path):
+    (tmp_path / "answer.py").write_text(KERNEL + WRITES + line + "\n")
+    session = Session(str(tmp_path / "answer.py"), "fused_softmax", 1)
+    (facts,) = session.run([Case("plain", "random numbers", np.ones((2, 3), np.float32))])
+    assert facts.error is not None, "nothing was refused"
+    refused = (facts.error["rule"] or [""])[0] == "out_of_place"
+    assert refused or facts.error["type"] in ("TypeError", "AttributeError"), facts.error
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import os; os.listdir()",
+        "import os; os.fork()",
+        "from os import fork",
+        "import os; os.environ._data.clear()",
+        "from pathlib import Path; Path('/proc/self/mem').open('rb')",
+        "from pathlib import Path; Path('/proc/self/maps').read_text()",
+        "import logging; logging.currentframe()",
+        "import logging; logging.Formatter('{msg.__globals__}', style='{')",
+        "import unittest; unittest.defaultTestLoader.loadTestsFromName('os.abort')",
+        "import argparse; argparse.ArgumentParser()",
+        "import timeit; timeit.timeit('import gc')",
+        "import types; types.FunctionType",
+        "import traceback; traceback.walk_tb",
+        "import io; io.open",
+        "import abc; abc.ABCMeta",
+        "import torch\ndef getattr(x, name): return x\ngetattr(torch, 'os').os",
+        "import triton\n@triton.jit\ndef k(x):\n    x._value",
+        "import triton\n@triton.jit\ndef k(x):\n    x.to = 3",
         "import os as o\nprint(o)",
-        "from os import getcwd",
         "import sys; sys.modules",
         "import subprocess",
-        "import functools; functools.wraps(f)(g)",
-        "from functools import wraps\nw = wraps",
-        "from functools import wraps\n@wraps(f, updated=('x',))\ndef g(): pass",
-        "from functools import wraps\n@wraps(f)\n@h\ndef g(): pass",
         "import triton\ntl = triton.language\ndef f(tl): return tl",
         "import triton\ntl = triton.language\nprint(tl)",
         "import triton\nt = triton",
         "import triton\nk = triton.knobs",
         "x.__class__ = y",
         "def f(self): self.__class__ = y",
-        "def f(self): self.run = y",
-        "def f(self): return self._inner",
-        *(
-            "class A:\n    def f(self): self.run = y\n" + line
-            for line in (
-                "A.f(k)",
-                "class B:\n    def __init__(self): self.run = y\nB.__init__(k)",
-                "b = A",
-                "class B(A): pass\nB.f(k)",
-                "type(A()).f(k)",
-                "t = type(A())",
-                "A().__class__.f(k)",
-                "list(map(A.f, [k]))",
-            )
-        ),
-        "t = type('At', (), {})",
-        "t = type('At', (), {})()",
-        "class M(type): pass",
-        "isinstance(x, [t := type][0])",
-        "def f(x: (t := type)): pass",
         "import abc; abc.ABCMeta('At', (), {})",
         "import enum; enum.EnumMeta.mro()",
-        "import enum\nclass E(enum.Enum): pass\nE('At', {})",
-        "from enum import Enum\nEnum('At', {})",
-        "from enum import Enum\nE = Enum",
         "class A:\n    @property\n    def __array_interface__(self): pass",
         "class A:\n    def __torch_function__(self): pass",
         "import contextlib; contextlib.redirect_stdout(x)",
@@ -699,11 +851,6 @@ def test_what_people_write_is_in_place():
                 "for abs in [SEEN.get]: pass\n@triton.jit\ndef k(x):\n    abs(x)",
             )
         ),
-        "class A:\n    def f(self, k):\n        self = k\n        self.run = y",
-        "class A:\n    def f(self, k):\n        for self in k: self.run = y",
-        "class A:\n    def f(self, k):\n        def g(self): self.run = y\n        g(k)",
-        "class A:\n    @staticmethod\n    def f(self): self.run = y",
-        "class A:\n    @h\n    def f(self): self.run = y",
         "from torch import os",
         "import torch; torch.os",
         "import torch; torch.utils._python_dispatch",
@@ -720,9 +867,7 @@ def test_what_people_write_is_in_place():
         "from torch import *",
         "from . import x",
         "x.handle",
-        "x._base",
         "(y for y in x).gi_frame",
-        "type(x).to = 3",
         "__builtins__",
         "f.format(x)",
         "match x:\n    case D(y): pass",
@@ -731,5 +876,5 @@ def test_what_people_write_is_in_place():
         "if __name__ == '__main__':\n    pass\nelse:\n    import subprocess",
     ],
 )
-def test_what_leads_elsewhere_is_out_of_place(line):
-    assert allowed.out_of_place(line) or allowed.out_of_place_in_kernels(line)
+def test_text_that_leads_around_the_check_is_refused(line):
+    assert reader.out_of_place(line) or reader.out_of_place_in_kernels(line)

@@ -430,6 +430,10 @@ RULES = {
         "Leave that out, and check again.",
     ),
     "library_softmax": ("‹it› does the work here; the exercise is to write it.", "‹library_advice›"),
+    "out_of_place": (
+        "Here ‹it›, and it is not the file's own: the check could be changed that way.",
+        "Write to objects, classes and functions of the file's own, or keep the value in a variable.",
+    ),
     "answer_opened": (
         "The file opens ‹it›, where the finished code is.",
         'Write it here; to read the answer, solution("‹name›", anyway=True) shows it.',

@@ -29,6 +29,9 @@ WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 COMPILER = {"ptxas", "ptxas-blackwell", "cuobjdump"}  # what Triton starts while it compiles
 
 
+up = False  # in this process
+
+
 class Refused(RuntimeError):
     """The learner's code did something that the exercise rules out; the first argument names the mistake."""
 
@@ -38,7 +41,8 @@ def close_doors(path: str, compiling: bool = False) -> None:
 
     compiling: the compiler works here, so its programs may start.
     """
-    sys.dont_write_bytecode = True
+    global up
+    up = sys.dont_write_bytecode = True
     for name in [m for m in sys.modules if m.split(".")[0] in HIDDEN_PACKAGES]:
         del sys.modules[name]
     sys.meta_path.insert(0, _NoAnswers())

@@ -11,9 +11,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from course_kernels.lab.core.wording import echo, printable
+from course_kernels.lab.run import confine, guard
 from course_kernels.lab.run.guard import Refused
 from course_kernels.lab.run.limits import name_of, text_of
 
+FUTURE = sum({getattr(__future__, name).compiler_flag for name in __future__.all_feature_names})
 DEEPEST = 100  # exceptions that are followed, from one to the one behind it
 
 
@@ -34,21 +36,19 @@ def named(module, entry: str):
 
 
 def load_module(path: str, compiling: bool = False):
-    """Import the learner's file as a module of its own."""
-    module = types.ModuleType("exercise")
+    """Import the learner's file as a module of its own; confined, where the guard is up."""
+    module = types.ModuleType(confine.OWN)
     module.__file__ = path
-    sys.modules["exercise"] = module
+    sys.modules[confine.OWN] = module
     text = Path(path).read_bytes()  # Python reads the marks at a file's start, as it does in an import
+    flags = compile(text, path, "exec").co_flags & FUTURE  # raises for what Python cannot read
+    tree = ast.parse(text)
+    if guard.up:
+        tree = confine.confined(tree, module)
     # Without Python's bytecode cache: the file may change within a second.
-    whole = compile(text, path, "exec")
-    if not compiling:
-        exec(whole, module.__dict__)
-        return module
-    flags = [getattr(__future__, name).compiler_flag for name in __future__.all_feature_names]
-    flags = sum({flag for flag in flags if flag & whole.co_flags})
-    for statement in ast.parse(text).body:
-        with suppress(Exception):
-            exec(compile(ast.Module([statement], []), path, "exec", flags), module.__dict__)
+    for part in [[statement] for statement in tree.body] if compiling else [tree.body]:
+        with suppress(*[Exception] * compiling):
+            exec(compile(ast.Module(part, []), path, "exec", flags, dont_inherit=True), module.__dict__)
     return module
 
 

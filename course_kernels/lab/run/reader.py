@@ -1,10 +1,17 @@
-"""What a file may use whose answer passes: its text is read, name by name, before it runs.
+"""Read a learner's file: does its text name what leads to the counting, or gets values out of a kernel?
 
-The learner's code shares a process with the meter, and no wall inside a Python process holds: who gets at its
-frames, its garbage collector or its memory can change what is counted. So what passes is plain Python over a
-few libraries, from which no name leads there. The rules are those of Zope's RestrictedPython: no names with
-underscores, nothing that finds an attribute by a string, no attributes that hold frames or code; and modules
-are reached by name only, so that each name can be looked up in the real module.
+The file is read as it was before the run, and an answer whose values are right passes only if nothing is
+found. Its code shares a process with the meter, and no wall inside a Python process holds: who gets at its
+frames, its garbage collector or its memory can change what is counted. So what passes is plain Python over
+the modules listed here, and each name that it takes from one is looked up in the real module. What a text
+cannot tell, such as which object is written to, is checked as it happens (`confine`).
+
+A kernel is read more closely. The interpreter runs it as Python, and Python can do there what no GPU can: put
+numbers into a list of the host's, or call back. The compiler would refuse that, but it never reads a branch
+that a constexpr turns off. So a kernel names its own variables, other kernels, constants, a few of Python's
+own functions, and what triton and math have.
+
+The rules for host code are those of Zope's RestrictedPython.
 """
 
 import ast
@@ -13,8 +20,12 @@ import importlib
 import re
 from types import ModuleType
 
-from course_kernels.lab.run import in_kernel
-
+SILENT = {
+    "IPython",
+    "matplotlib",
+    "pytest",
+    "seaborn",
+}  # stand-ins take their place (see `confine`): all is fine
 # Modules, and what of them is out of bounds besides modules that are not listed here.
 MODULES = {
     "torch": {"load", "save", "from_file", "compile", "import_ir_module", "import_ir_module_from_buffer"},
@@ -29,37 +40,46 @@ MODULES = {
     "triton.testing": set(),
     "numpy": {"load", "save", "savez", "savez_compressed", "loadtxt", "savetxt", "genfromtxt", "fromfile",
               "fromregex", "memmap", "frompyfunc", "from_dlpack", "frombuffer", "info", "source"},
-    "numpy.linalg": set(), "numpy.random": set(), "numpy.typing": set(),
+    "numpy.linalg": set(), "numpy.random": set(), "numpy.typing": set(), "numpy.testing": {"IgnoreException"},
     "math": set(), "cmath": set(), "itertools": set(), "numbers": set(), "fractions": set(), "random": set(),
-    "statistics": set(), "time": set(), "string": {"Formatter", "Template"},
-    "functools": {"singledispatch", "singledispatchmethod", "update_wrapper", "wraps"},
-    "typing": {"get_type_hints", "ForwardRef", "evaluate_forward_ref"},
+    "statistics": set(), "time": set(), "datetime": set(), "string": {"Formatter", "Template"}, "re": set(),
+    "functools": {"singledispatch", "singledispatchmethod"}, "bisect": set(), "heapq": set(),
+    "typing": {"get_type_hints", "ForwardRef", "evaluate_forward_ref"}, "textwrap": set(),
     "collections": set(), "enum": set(), "collections.abc": set(), "dataclasses": {"make_dataclass"},
     "__future__": set(), "warnings": set(), "contextlib": {"redirect_stderr", "redirect_stdout"},
-    "decimal": set(), "operator": {"attrgetter", "methodcaller"},
+    "decimal": set(), "operator": {"attrgetter", "methodcaller"}, "pprint": set(), "copy": set(),
+    "logging": {"BufferingFormatter", "Formatter", "PercentStyle", "StrFormatStyle", "StringTemplateStyle",
+                "FileHandler", "currentframe"},
 }  # fmt: skip
-# These too may be imported, as many do from habit, but of them only this may be used.
-LITTLE = {
-    "sys": {"byteorder", "float_info", "maxsize", "platform", "version", "version_info"},
-    **dict.fromkeys(("abc", "argparse", "copy", "json", "logging", "os", "os.path", "pathlib", "pprint", "re",
-                     "textwrap", "timeit", "traceback", "types", "unittest"), set()),
+# Of these only the names listed may be used; those with none are imported from habit, and left unused.
+PARTS = {
+    "abc": {"ABC", "abstractmethod"},
+    "io": {"BytesIO", "StringIO"},
+    "json": {"dumps", "loads"},
+    "os": {"cpu_count", "environ", "getcwd", "getenv", "getpid", "linesep", "name", "path", "sep"},
+    "os.path": {"abspath", "basename", "dirname", "exists", "isdir", "isfile", "join", "splitext"},
+    "pathlib": {"Path", "PosixPath", "PurePath", "PurePosixPath"},
+    "sys": {"argv", "byteorder", "exit", "float_info", "maxsize", "platform", "version", "version_info"},
+    "timeit": {"default_timer"},
+    "traceback": {"format_exc", "print_exc"},
+    "types": {"SimpleNamespace"},
+    "unittest": {"TestCase"},
+    "argparse": set(),
 }  # fmt: skip
 LIBRARIES = {"torch", "triton", "numpy", "math", "builtins", "typing"}
 STRANGE = {"importlib", "inspect", "io", "os", "posix", "shutil", "subprocess", "sys", "threading", "_thread"}
 STARS = {"math", "typing", "triton.language"}  # of which everything may be imported at once
 NAMES = {  # of Python's own
-    "breakpoint", "compile", "delattr", "eval", "exec", "getattr", "globals", "help", "locals", "open",
-    "setattr", "vars",
+    "breakpoint", "compile", "delattr", "eval", "exec", "globals", "help", "locals", "open", "vars",
 }  # fmt: skip
 ATTRIBUTES = {
     "ag_await", "ag_code", "ag_frame", "apply_", "co_code", "cr_await", "cr_code", "cr_frame", "cr_origin",
-    "cffi", "ctypes", "data_ptr", "dump", "f_back", "f_builtins", "f_code", "f_globals",
-    "f_locals", "f_trace",
-    "format_map", "from_buffer", "from_file", "gi_code", "gi_frame", "gi_yieldfrom", "handle", "map_", "set_",
-    "mro", "share_memory_", "storage", "tb_frame", "tb_next", "tofile", "typed_storage", "untyped_storage",
+    "cffi", "ctypes", "data_ptr", "dump", "f_back", "f_builtins", "f_code", "f_globals", "f_locals",
+    "f_trace", "format_map", "from_buffer", "from_file", "gi_code", "gi_frame", "gi_yieldfrom", "handle",
+    "map_", "mro", "open", "read_bytes", "read_text", "set_", "share_memory_", "storage", "tb_frame",
+    "tb_next", "tofile", "typed_storage", "untyped_storage", "write_bytes", "write_text",
 }  # fmt: skip
-LABELLED = {"__name__", "__doc__"}  # that may be asked of a class, whatever it is
-PROPERTIES = {"property", "cached_property", "setter", "getter", "deleter"}
+NAMEDTUPLE = {"_asdict", "_fields", "_make", "_replace"}  # documented, in spite of the underscore
 DUNDERS = {"__class__", "__doc__", "__file__", "__init__", "__name__", "__version__"}  # that may be read
 METHODS = {  # that a class may define: others are what libraries ask an object for, such as its memory
     "__add__", "__bool__", "__call__", "__contains__", "__enter__", "__eq__", "__exit__", "__ge__",
@@ -68,244 +88,282 @@ METHODS = {  # that a class may define: others are what libraries ask an object 
     "__truediv__",
 }  # fmt: skip
 LABELS = {"__all__", "__author__", "__date__", "__license__", "__slots__", "__version__"}  # that may be given
-NAMEDTUPLE = {"_asdict", "_fields", "_make", "_replace"}  # documented, in spite of the underscore
+
+# Kernels
+WHOLE = ("triton", "math")  # modules with all that is in them
+IN_KERNELS = {  # of Python's own
+    "abs", "bool", "divmod", "enumerate", "float", "int", "isinstance", "len", "list", "max", "min", "pow",
+    "print", "range", "reversed", "round", "sum", "tuple", "zip", "False", "None", "True",
+}  # fmt: skip
+MAKING_CONSTANTS = {  # besides what triton and math have
+    "bool", "float", "int", "max", "min", "numpy.exp", "numpy.finfo", "numpy.float32", "numpy.float64",
+    "numpy.int32", "numpy.log", "numpy.log2", "numpy.sqrt", "torch.finfo", "torch.iinfo", "tuple",
+}  # fmt: skip
+PLAIN = (ast.Constant, ast.UnaryOp, ast.BinOp, ast.Tuple, ast.Compare, ast.BoolOp, ast.IfExp)
+SCOPES = (ast.FunctionDef, ast.Lambda)
+Found = list[tuple[int, str]]  # (line, what)
 
 
 def out_of_place(text: str | bytes) -> tuple[int, str] | None:
-    """(line, what) of the first thing in a file that no exercise needs and that may lead around the check.
+    """(line, what) of the first thing in a file that may lead around the check; None if there is nothing.
 
     None too for a file that Python cannot read: it does not run either.
     """
-    return min(_read(text).found, default=None)
+    return min(sum(read(text), []), default=None)
 
 
 def out_of_place_in_kernels(text: str | bytes) -> tuple[int, str] | None:
     """The same of kernels alone: what the compiler would refuse, had it read the whole of them."""
-    return min(_read(text).in_kernels, default=None)
+    return min(read(text)[1], default=None)
 
 
-def _read(text: str | bytes) -> "_Reader":
-    reader = _Reader()
+def read(text: str | bytes) -> tuple[Found, Found]:
+    """What is out of place in the host code of a file, and what in its kernels."""
     try:
-        reader.visit(ast.parse(text))
+        tree = ast.parse(text)
+        modules = _modules(tree)
+        host = _Host(modules, guarded={"getattr", "hasattr"} - _given(tree))
+        for statement in tree.body:
+            if not _never_runs(statement):
+                host.visit(statement)
+        return host.found, _Kernels(tree, modules).found
     except RecursionError:
-        reader.note(None, "expressions nested beyond what can be read")
+        return [(1, "expressions nested beyond what can be read")], []
     except (SyntaxError, ValueError, MemoryError):
-        pass
-    return reader
+        return [], []
 
 
-class _Reader(ast.NodeVisitor):
-    def __init__(self):
-        self.modules: dict[str, str] = {}  # by the name that the file knows it by
-        self.found: list[tuple[int, str]] = []
-        self.in_kernels: list[tuple[int, str]] = []
-        self.wraps: set[str] = set()  # what functools.wraps is called in the file
-        self.own: set[int] = set()  # ids of nodes: `self.name`, where self is the method's own object
-        self.classes: set[str] = set()  # that have such methods; and the ids of nodes that may name them
-        self.called: set[int] = set()
-        self.enums: set[str] = set()  # Enum and the like, and the file's classes made of them
+def _modules(tree: ast.Module) -> dict[str, str]:
+    """The listed modules, by the names that the file knows them by, be it through `tl = triton.language`."""
+    modules = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                known = alias.name if alias.asname else alias.name.split(".")[0]
+                if known.split(".")[0] not in SILENT:
+                    modules[alias.asname or known] = known
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                if (whole := f"{node.module}.{alias.name}") in MODULES or whole in PARTS:
+                    modules[alias.asname or alias.name] = whole
+    renamed = {}
+    for line in tree.body:
+        name, module = _renaming(line, modules)
+        if module and name not in modules and name not in _given(tree, {id(n) for n in ast.walk(line)}):
+            renamed[name] = module
+    return modules | renamed
+
+
+def _renaming(line, modules: dict[str, str]) -> tuple[str, str]:
+    """(name, module) of a line such as `tl = triton.language`; empty for any other."""
+    if isinstance(line, ast.Assign) and len(line.targets) == 1 and isinstance(line.targets[0], ast.Name):
+        root, *names = _chain(line.value) or [""]
+        whole = ".".join([modules.get(root, ""), *names])
+        if names and whole in MODULES:
+            return line.targets[0].id, whole
+    return "", ""
+
+
+class _Host(ast.NodeVisitor):
+    """What a file may not name outside of its kernels, nor in them."""
+
+    def __init__(self, modules: dict[str, str], guarded: set[str]):
+        self.modules, self.guarded, self.found = modules, guarded, []
 
     def note(self, node, what: str) -> None:
         self.found.append((getattr(node, "lineno", 1), what))
 
-    def visit_Module(self, node):
-        # Imports first: a function may use what is imported below it.
-        for inner in ast.walk(node):
-            if isinstance(inner, ast.Import):
-                for alias in inner.names:
-                    known = alias.name if alias.asname else alias.name.split(".")[0]
-                    self.modules[alias.asname or known] = known
-            elif isinstance(inner, ast.ImportFrom):
-                for alias in inner.names:
-                    if f"{inner.module}.{alias.name}" in MODULES:
-                        self.modules[alias.asname or alias.name] = f"{inner.module}.{alias.name}"
-                    elif inner.module == "enum":
-                        self.enums.add(alias.asname or alias.name)
-                    elif f"{inner.module}.{alias.name}" == "functools.wraps":
-                        self.wraps.add(alias.asname or alias.name)
-        self.modules |= self.renamed(node)
-        self.find_methods(node)
-        self.in_kernels = in_kernel.out_of_place(node, self.modules)
-        for statement in node.body:
-            if not _never_runs(statement):
-                self.visit(statement)
-
-    def find_methods(self, tree) -> None:
-        """What a method does to `self` it does to an object of the file's own: unless the method is called
-        through its class, on something else. So such a class may be called, inherited from, named where a
-        type is asked for, and asked for what is no such method."""
-        methods = {
-            node: [m for m in node.body if isinstance(m, ast.FunctionDef) and _takes_self(m)]
-            for node in ast.walk(tree)
-            if isinstance(node, ast.ClassDef)
-        }
-        names = {m.name for found in methods.values() for m in found}
-        for node in methods:
-            self.enums |= {node.name for b in node.bases if self.is_enum(b)}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ClassDef):
-                uses = [n for m in methods[node] for n in ast.walk(m) if _of_self(n)]
-                self.own |= {id(n) for n in uses}
-                if uses or any(isinstance(b, ast.Name) and b.id in self.classes for b in node.bases):
-                    self.classes.add(node.name)
-                self.called |= {id(d) for d in node.decorator_list}
-                self.called |= {id(b) for b in node.bases if not (isinstance(b, ast.Name) and b.id == "type")}
-            elif isinstance(node, ast.Call):
-                # With more arguments a type, or an Enum, makes a class, with any names in it.
-                makes = self.is_enum(node.func) or ast.unparse(node.func) == "type"
-                if not isinstance(node.func, ast.Call) and not (makes and len(node.args + node.keywords) > 1):
-                    self.called.add(id(node.func))
-                if isinstance(node.func, ast.Name) and node.func.id == "isinstance" and len(node.args) == 2:
-                    self.called |= _types(node.args[1])
-            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name | ast.Call):
-                if node.attr in LABELLED or (isinstance(node.value, ast.Name) and node.attr not in names):
-                    self.called.add(id(node.value))
-            elif isinstance(node, ast.Attribute) and node.attr in LABELLED:
-                self.called.add(id(node.value))  # self.__class__.__name__
-            elif isinstance(node, ast.For | ast.comprehension):
-                self.called |= {id(node.iter)} if self.is_enum(node.iter) else set()
-            elif isinstance(node, ast.Compare):
-                self.called |= {id(n) for n in (node.left, *node.comparators)}
-            for annotation in (getattr(node, "annotation", None), getattr(node, "returns", None)):
-                if annotation is not None:
-                    self.called |= _types(annotation)
-
-    def is_enum(self, node) -> bool:
-        """True for what the enum module has, and for the file's own classes of it."""
-        chain = _chain(node)
-        return bool(chain) and (
-            (len(chain) == 1 and chain[0] in self.enums) or (self.modules.get(chain[0]) == "enum")
-        )
-
-    def renamed(self, tree) -> dict[str, str]:
-        """Modules that `tl = triton.language` gives a name, where nothing else gives it another."""
-        given = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)]
-        given += [n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)]
-        found = {}
-        for line in tree.body:
-            if (
-                isinstance(line, ast.Assign)
-                and len(line.targets) == 1
-                and isinstance(line.targets[0], ast.Name)
-            ):
-                name, module = line.targets[0].id, self.module_of(_chain(line.value))
-                if module and given.count(name) == 1 and name not in self.modules:
-                    found[name] = module
-        return found
-
-    def module_of(self, chain: list[str]) -> str | None:
-        """The listed module that a chain of at least two names stands for."""
-        if len(chain) < 2 or chain[0] not in self.modules:
-            return None
-        whole = ".".join([self.modules[chain[0]], *chain[1:]])
-        return whole if whole in MODULES else None
-
-    def visit_Assign(self, node):
-        target = node.targets[0]
-        if (
-            isinstance(target, ast.Name)
-            and self.modules.get(target.id)
-            and self.module_of(_chain(node.value))
-        ):
-            return  # see `renamed`
-        self.generic_visit(node)
-
-    def visit_FunctionDef(self, node):
-        if node.name.startswith("__") and node.name.strip("_") and node.name not in METHODS:
-            self.note(node, node.name)
-        # @wraps(fn) above a function writes to that new function only; called otherwise, to anything.
-        decorator = node.decorator_list[0] if len(node.decorator_list) == 1 else None
-        if isinstance(decorator, ast.Call) and len(decorator.args) == 1 and not decorator.keywords:
-            chain = _chain(decorator.func)
-            whole = ".".join([self.modules.get(chain[0], chain[0]), *chain[1:]]) if chain else ""
-            if whole == "functools.wraps" or whole in self.wraps:
-                decorator.func = ast.copy_location(ast.Constant(None), decorator.func)
-        self.generic_visit(node)
-
     def generic_visit(self, node):
         # Whatever kind of node it is, the names that it gives; a method may be called __init__ or the like.
         fields = ("arg", "asname", "rest", "id") + (() if isinstance(node, ast.FunctionDef) else ("name",))
-        names = [getattr(node, field, None) for field in fields] + list(getattr(node, "names", ()))
         reads = isinstance(getattr(node, "ctx", None), ast.Load)
-        for name in names:
-            if not isinstance(name, str) or not name.startswith("__") or not name.strip("_"):
+        for name in [getattr(node, field, None) for field in fields] + list(getattr(node, "names", ())):
+            if not isinstance(name, str) or not _dunder(name):
                 continue
             label = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and name in LABELS
             if not label and not (reads and name in DUNDERS):
                 self.note(node, name)
         super().generic_visit(node)
 
+    def visit_Assign(self, node):
+        name, module = _renaming(node, self.modules)
+        if not module or self.modules.get(name) != module:
+            self.generic_visit(node)
+
+    def visit_FunctionDef(self, node):
+        if _dunder(node.name) and node.name not in METHODS:
+            self.note(node, node.name)
+        self.generic_visit(node)
+
     def visit_Import(self, node):
         for alias in node.names:
-            if alias.name not in MODULES and alias.name not in LITTLE:
+            if (
+                alias.name not in MODULES
+                and alias.name not in PARTS
+                and alias.name.split(".")[0] not in SILENT
+            ):
                 self.note(node, f"import {alias.name}")
         self.generic_visit(node)
 
     def visit_ImportFrom(self, node):
+        home = node.module or ""
         for alias in node.names:
-            whole = f"{node.module}.{alias.name}"
-            if not node.level and (whole == "functools.wraps" or alias.name in LITTLE.get(node.module, ())):
-                continue
-            if node.level or node.module not in MODULES:
-                self.note(node, f"from {'.' * node.level}{node.module or ''} import")
+            whole = f"{home}.{alias.name}"
+            if node.level or not (home in MODULES or home in PARTS or home.split(".")[0] in SILENT):
+                self.note(node, f"from {'.' * node.level}{home} import")
             elif alias.name == "*":
-                if node.module not in STARS:
-                    self.note(node, f"from {node.module} import *")
-            elif whole not in MODULES and not _fine(node.module, alias.name):
-                self.note(node, f"from {node.module} import {alias.name}")
+                if home not in STARS:
+                    self.note(node, f"from {home} import *")
+            elif whole not in MODULES and whole not in PARTS and not fine(home, alias.name):
+                self.note(node, f"from {home} import {alias.name}")
         self.generic_visit(node)
 
     def visit_Name(self, node):
-        if node.id in NAMES or (node.id in self.wraps and isinstance(node.ctx, ast.Load)):
+        if node.id in NAMES:
             self.note(node, node.id)
         elif node.id in self.modules and isinstance(node.ctx, ast.Load):
             self.note(node, f"{node.id} as a value")  # under another name it could not be followed
-        elif node.id == "type" and id(node) not in self.called:
-            self.note(node, "type as a value")
-        elif (
-            node.id in self.classes | self.enums
-            and isinstance(node.ctx, ast.Load)
-            and id(node) not in self.called
-        ):
-            self.note(node, f"the class {node.id} as a value")
         self.generic_visit(node)
 
     def visit_Attribute(self, node):
-        chain = _chain(node)
-        root, names = (chain[0], chain[1:]) if chain else ("", [])
+        root, *names = _chain(node) or [""]
         writes = not isinstance(node.ctx, ast.Load)
         if root in self.modules:
-            shown = f"{root}.{'.'.join(names)}"
-            alone = self.modules[root] == "enum" and id(node) not in self.called and len(names) == 1
-            if writes or alone or not self.leads_to_something_fine(self.modules[root], names):
-                self.note(node, shown)
+            if writes or not _is_in_bounds(self.modules[root], names):
+                self.note(node, ".".join([root, *names]))
             return
-        own = id(node) in self.own
-        if (writes and (not own or node.attr.startswith("__"))) or _inner(node.attr, own):
-            self.note(node, f".{node.attr}" + (" = …" if writes and not _inner(node.attr, own) else ""))
-        if node.attr == "__class__" and not writes and id(node) not in self.called:
-            self.note(node, ".__class__ as a value")
+        if node.attr in ATTRIBUTES or (_dunder(node.attr) and (writes or node.attr not in DUNDERS)):
+            self.note(node, f".{node.attr}")
         if node.attr == "format" and not _plain_format(node.value):
             self.note(node, ".format")
         self.generic_visit(node)
 
-    def leads_to_something_fine(self, module: str, names: list[str]) -> bool:
-        while names and f"{module}.{names[0]}" in MODULES:
-            module, names = f"{module}.{names[0]}", names[1:]
-        if not names:
-            return False  # a module as a value
-        return _fine(module, names[0]) and not any(_inner(name) for name in names[1:])
-
     def visit_Call(self, node):
-        if isinstance(node.func, ast.Name) and node.func.id == "type" and id(node) not in self.called:
-            self.note(node, "type(…) as a value")
+        if isinstance(node.func, ast.Name) and node.func.id in self.guarded and node.args:
+            if (_chain(node.args[0]) or [""])[0] in self.modules:  # getattr(torch, name): see `confine`
+                node.args[0] = ast.copy_location(ast.Constant(None), node.args[0])
         self.generic_visit(node)
 
     def visit_MatchClass(self, node):
         if node.patterns or node.kwd_attrs:  # they look attributes up, by names in strings
             self.note(node, f"case {ast.unparse(node)}")
         self.generic_visit(node)
+
+
+class _Kernels:
+    """What the file's kernels have no business with."""
+
+    def __init__(self, tree: ast.Module, modules: dict[str, str]):
+        self.tree, self.modules, self.found = tree, modules, []
+        self.kernels = self.find()
+        inside = {id(n) for kernel in self.kernels for n in ast.walk(kernel)}
+        known = self.imported | IN_KERNELS | {kernel.name for kernel in self.kernels}
+        constants = self.constants()
+        known = (known - _given(tree, inside)) | constants
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Global):  # what reaches out
+                known -= set(node.names)
+            elif isinstance(node, ast.FunctionDef) and id(node) not in inside:
+                if any(id(n) in inside for n in ast.walk(node)):  # what a kernel is made in
+                    known -= _given(node, inside) - {kernel.name for kernel in self.kernels}
+        for kernel in self.kernels:
+            self.look(kernel, known)
+
+    def of_whole(self, module: str) -> bool:
+        return module.split(".")[0] in WHOLE
+
+    def find(self) -> list[ast.FunctionDef]:
+        """The functions that @triton.jit stands above; the name is noted wherever else it stands."""
+        jits = {f"{known}.jit" for known, module in self.modules.items() if module.split(".")[0] == "triton"}
+        self.imported = set()  # of what triton and math have
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.ImportFrom) and self.of_whole(node.module or ""):
+                self.imported |= {alias.asname or alias.name for alias in node.names}
+                jits |= {alias.asname or alias.name for alias in node.names if alias.name == "jit"}
+        kernels, decorators = [], set()
+        for function in (node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef)):
+            names = [ast.unparse(d.func if isinstance(d, ast.Call) else d) for d in function.decorator_list]
+            if jits & set(names):
+                kernels.append(function)
+                decorators |= {id(n) for d in function.decorator_list for n in ast.walk(d)}
+                if names[-1] not in jits:  # what it gives triton.jit is another function than this text
+                    self.found.append((function.lineno, f"@{names[-1]} below @triton.jit"))
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Name | ast.Attribute) and id(node) not in decorators:
+                if isinstance(node.ctx, ast.Load) and ast.unparse(node) in jits:
+                    self.found.append((node.lineno, f"{ast.unparse(node)} other than as a decorator"))
+        return kernels
+
+    def constants(self) -> set[str]:
+        """Names that the file gives nothing but constants: numbers, text, dtypes, tl.constexpr of such."""
+        given: dict[str, bool] = {}
+        functions = [node for node in ast.walk(self.tree) if isinstance(node, SCOPES)]
+        inside = {id(n) for function in functions for n in ast.walk(function) if n is not function}
+        for node in ast.walk(self.tree):
+            if id(node) in inside:
+                continue
+            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                for target in (n for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)):
+                    given[target.id] = given.get(target.id, True) and self.is_plain(node.value, given)
+            elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+                given.setdefault(node.id, False)  # given by a loop, a with or the like
+        return {name for name, plain in given.items() if plain}
+
+    def is_plain(self, node, given: dict[str, bool]) -> bool:
+        """True for an expression that makes a constant."""
+        if isinstance(node, ast.Name):
+            return node.id in self.imported or given.get(node.id, False)
+        if isinstance(node, ast.Attribute):  # of a module, or of what was called
+            return ast.unparse(node).split(".")[0] in self.modules or self.is_plain(node.value, given)
+        if isinstance(node, ast.Call):
+            root, *names = ast.unparse(node.func).split(".")
+            module = self.modules.get(root, root)
+            if not (self.of_whole(module) or root in self.imported):
+                if ".".join([module, *names]) not in MAKING_CONSTANTS:
+                    return False
+            return all(self.is_plain(n, given) for n in [*node.args, *(k.value for k in node.keywords)])
+        parts = [n for n in ast.iter_child_nodes(node) if isinstance(n, ast.expr)]
+        return isinstance(node, PLAIN) and all(self.is_plain(n, given) for n in parts)
+
+    def look(self, kernel: ast.FunctionDef, known: set[str]) -> None:
+        """Note what a kernel names besides its own variables, what is known, and what is in the modules."""
+        body = [node for statement in kernel.body for node in ast.walk(statement)]
+        scopes = [node for node in (kernel, *body) if isinstance(node, SCOPES)]
+        own = {n.arg for scope in scopes for n in ast.walk(scope.args) if isinstance(n, ast.arg)}
+        own |= {n.id for n in body if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+        own |= {node.name for node in body if isinstance(node, ast.FunctionDef)}
+        roots = {id(node.value) for node in body if isinstance(node, ast.Attribute)}
+        whole = {name for name, module in self.modules.items() if self.of_whole(module)}
+        for node in body:
+            if isinstance(node, ast.Global | ast.Nonlocal | ast.Import | ast.ImportFrom | ast.ClassDef):
+                self.found.append((node.lineno, ast.unparse(node).split("\n")[0]))
+            elif isinstance(node, ast.Attribute):
+                if not isinstance(node.ctx, ast.Load):
+                    self.found.append((node.lineno, f".{node.attr} = … in a kernel"))
+                elif node.attr.startswith("_"):
+                    self.found.append((node.lineno, f".{node.attr} in a kernel"))
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in own | known:
+                if not (node.id in whole and id(node) in roots):
+                    self.found.append((node.lineno, f"{node.id} in a kernel"))
+
+
+def _given(tree: ast.AST, inside: set[int] = frozenset()) -> set[str]:
+    """Names given to something outside some nodes, be it to an argument: `max` may be the file's own."""
+    definitions = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.ExceptHandler
+    names = set()
+    for node in ast.walk(tree):
+        if id(node) in inside:
+            continue
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            names.add(node.id)
+        elif isinstance(node, ast.arg):
+            names.add(node.arg)
+        elif isinstance(node, definitions) and node is not tree:
+            names.add(node.name)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] not in WHOLE:
+            names |= {alias.asname or alias.name for alias in node.names}
+    return names
 
 
 def _never_runs(statement) -> bool:
@@ -317,48 +375,24 @@ def _never_runs(statement) -> bool:
     )
 
 
-def _takes_self(method: ast.FunctionDef) -> bool:
-    """True for a method whose `self` is its object, and stays so: no other decorator than a property's, and
-    nothing else by that name inside."""
-    args = method.args.posonlyargs + method.args.args
-    plain = all(ast.unparse(d).split(".")[-1] in PROPERTIES for d in method.decorator_list)
-    if not (args and args[0].arg == "self" and plain):
-        return False
-    others = [n for n in ast.walk(method) if n is not args[0]]
-    names = [n for n in others if isinstance(n, ast.Name) and n.id == "self"]
-    given = not all(isinstance(n.ctx, ast.Load) for n in names)
-    return not given and not any(
-        "self" in (getattr(n, field, None) for field in ("arg", "name", "rest", "asname")) for n in others
-    )
+def _dunder(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__") and bool(name.strip("_"))
 
 
-def _types(node) -> set[int]:
-    """The ids of what names types, as in `int | float` or `tuple[int, ...]`; none where more is done."""
-    parts = list(ast.walk(node))
-    plain = (ast.Name, ast.Attribute, ast.Tuple, ast.List, ast.Subscript, ast.BinOp, ast.Constant)
-    if not all(isinstance(n, (*plain, ast.operator, ast.expr_context)) for n in parts):
-        return set()
-    return {id(n) for n in parts}
+def _is_in_bounds(module: str, names: list[str]) -> bool:
+    while names and (whole := f"{module}.{names[0]}") and (whole in MODULES or whole in PARTS):
+        module, names = whole, names[1:]
+    if not names:
+        return False  # a module as a value
+    inner = any(name in ATTRIBUTES or name.startswith("_") and name not in DUNDERS for name in names)
+    return not inner and fine(module, names[0])
 
 
-def _of_self(node) -> bool:
-    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
-
-
-def _inner(name: str, own: bool = False) -> bool:
-    """True for an attribute that holds what is inside something; own: an attribute of `self`."""
-    if name in ATTRIBUTES:
-        return True
-    if name in NAMEDTUPLE:
-        return False
-    return name.startswith("__" if own else "_") and name not in DUNDERS
-
-
-def _fine(module: str, name: str) -> bool:
+def fine(module: str, name: str) -> bool:
     """True if a module's attribute is in bounds, and no module."""
-    if name in LITTLE.get(module, ()):
+    if module.split(".")[0] in SILENT or name in PARTS.get(module, ()):
         return True
-    if module not in MODULES or name in MODULES[module] or _inner(name):
+    if module not in MODULES or name in MODULES[module] or (name.startswith("_") and name not in DUNDERS):
         return False
     try:
         found = getattr(importlib.import_module(module), name, None)

@@ -31,6 +31,28 @@ def fused_softmax(x):
 """
 )
 
+# One program for the whole matrix, which reduces along the wrong axis of its tile.
+DOWN = (
+    HEAD
+    + """@triton.jit
+def kernel(y_ptr, x_ptr, ys, xs, rows, columns, R: tl.constexpr, BLOCK: tl.constexpr):
+    row = tl.arange(0, R)[:, None]
+    column = tl.arange(0, BLOCK)[None, :]
+    mask = (row < rows) & (column < columns)
+    x = tl.load(x_ptr + row * xs + column, mask=mask, other=-float("inf")).to(tl.float32)
+    e = tl.where(mask, tl.exp(x - tl.max(x, axis=0)[None, :]), 0.0)
+    tl.store(y_ptr + row * ys + column, e / tl.sum(e, axis=0)[None, :], mask=mask)
+
+
+def fused_softmax(x):
+    rows, columns = x.shape
+    y = torch.empty_like(x)
+    R, BLOCK = triton.next_power_of_2(rows), triton.next_power_of_2(columns)
+    kernel[(1,)](y, x, y.stride(0), x.stride(0), rows, columns, R=R, BLOCK=BLOCK)
+    return y
+"""
+)
+
 WRONG = {
     "check called in the file": (
         "exception",
@@ -380,6 +402,15 @@ WRONG = {
         [("y = torch.empty_like(x)", "y = torch.empty(10 << 30, dtype=torch.uint8)")],
     ),
     "renamed": ("entry_missing", [("def fused_softmax(", "def softmax_fused(")]),
+    "the inputs summed": ("sum_of_inputs", [("tl.sum(numerator, axis=0)", "tl.sum(x, axis=0)")]),
+    "half the sum": ("scaled", [("numerator / tl.sum(numerator, axis=0)", "numerator / (0.5 * tl.sum(numerator, axis=0))")]),
+    "the place of the maximum": ("place_subtracted", [("tl.max(x, axis=0)", "tl.argmax(x, axis=0)")]),
+    "powers of two only": (
+        "power_of_two_only", [("rows, columns = x.shape", "rows, columns = x.shape\n    assert columns & (columns - 1) == 0, columns")],
+    ),
+    "a term of the whole tile": ("nan_spreads", TWO_ROWS.replace("e = tl.exp(", "x = x + 0.0 * tl.sum(tl.where(mask, x * 1e-9, 0.0))\n    e = tl.exp(")),
+    "down the columns": ("wrong_axis", DOWN),
+    "the sum down the columns": ("wrong_axis", DOWN.replace("tl.max(x, axis=0)[None, :]", "tl.max(x, axis=1)[:, None]")),
 }
 
 RIGHT = {

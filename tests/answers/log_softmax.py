@@ -92,6 +92,7 @@ WRONG = {
     "tl.softmax": ("library_softmax", [(Y, "y = tl.log(tl.softmax(x))")]),
     "input overwritten": ("input_overwritten", [("tl.store(y_ptr + row * y_stride", "tl.store(x_ptr + row * x_stride")]),
     "a fixed block": ("columns_unwritten", [("triton.next_power_of_2(columns)", "1024")]),
+    "x stored": ("copied", [(Y, "y = x")]),
 }  # fmt: skip
 
 RIGHT = {

@@ -209,6 +209,12 @@ WRONG = {
     "m by PyTorch": ("torch_work", [("return m, d", "return x.max(dim=1).values.float(), d")]),
     "everything by PyTorch": ("torch_work", "import torch\n\n\ndef online_stats(x):\n    m = x.float().max(dim=1).values\n    return m, torch.exp(x - m[:, None]).sum(dim=1)\n"),
     "starts never advance": ("timeout", [(LOOP, "start = 0\n    while start < columns:")]),
+    "one divided by d": ("inverted", [("d_ptr + row, d", "d_ptr + row, 1.0 / d")]),
+    "the inputs summed": ("sum_of_inputs", [(D, "d += tl.sum(tl.where(column < columns, x, 0.0), axis=0)")]),
+    "the mean of the exponentials": ("mean", [("d_ptr + row, d", "d_ptr + row, d / columns")]),
+    "the columns counted": ("counted", [(D, "d += tl.sum(tl.where(column < columns, 1.0, 0.0), axis=0)")]),
+    "d never added to": ("maximum_only", [(D, "d = d * tl.exp(m - anchor)")]),
+    "d at least 1": ("infinite_row", [("d_ptr + row, d", "d_ptr + row, tl.maximum(d, 1.0, propagate_nan=tl.PropagateNan.ALL)")]),
 }  # fmt: skip
 
 RIGHT = {

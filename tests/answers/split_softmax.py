@@ -168,6 +168,40 @@ def split_softmax(x):
 """
 )
 
+# One launch: the last program of a row merges what the others have left.
+RACE = (
+    HEAD
+    + """@triton.jit
+def kernel(y_ptr, m_ptr, d_ptr, x_ptr, ys, xs, columns, C: tl.constexpr, CHUNKS: tl.constexpr):
+    row, chunk, chunks = tl.program_id(0), tl.program_id(1), tl.num_programs(1) - 1
+    c = chunk * C + tl.arange(0, C)
+    if chunk < chunks:
+        x = tl.load(x_ptr + row * xs + c, mask=c < columns, other=-float("inf")).to(tl.float32)
+        m = tl.max(x, axis=0)
+        tl.store(m_ptr + row * chunks + chunk, m)
+        tl.store(d_ptr + row * chunks + chunk, tl.sum(tl.exp(x - tl.where(m == -float("inf"), 0.0, m)), axis=0))
+    else:
+        each = tl.arange(0, CHUNKS)
+        ms = tl.load(m_ptr + row * chunks + each, mask=each < chunks, other=-float("inf"))
+        ds = tl.load(d_ptr + row * chunks + each, mask=each < chunks, other=0.0)
+        top = tl.max(ms, axis=0)
+        d = tl.sum(ds * tl.exp(ms - top), axis=0)
+        for start in range(0, columns, C):
+            c = start + tl.arange(0, C)
+            x = tl.load(x_ptr + row * xs + c, mask=c < columns, other=-float("inf")).to(tl.float32)
+            tl.store(y_ptr + row * ys + c, tl.exp(x - top) / d, mask=c < columns)
+
+
+def split_softmax(x):
+    rows, columns = x.shape
+    chunks = triton.cdiv(columns, 1024)
+    y = torch.empty_like(x)
+    m, d = (torch.empty((rows, chunks), dtype=torch.float32, device=x.device) for _ in range(2))
+    kernel[(rows, chunks + 1)](y, m, d, x, y.stride(0), x.stride(0), columns, C=1024, CHUNKS=triton.next_power_of_2(chunks))
+    return y
+"""
+)
+
 WRONG = {
     "the axes of the grid exchanged in the kernels": (
         "grid_axes_exchanged",
@@ -259,6 +293,10 @@ WRONG = {
     "merged by PyTorch": ("torch_work", [("    finish_kernel", "    m = m.max(dim=1).values\n    finish_kernel")]),
     "torch.softmax": ("torch_work", "import torch\n\n\ndef split_softmax(x):\n    return torch.softmax(x, dim=1)\n"),
     "the finished kernel imported": ("answer_opened", "from course_kernels.split_row import softmax as split_softmax\n"),
+    "merged in the same launch": ("race", RACE),
+    "only the last chunk's result": ("last_tile_only", [(M, "m = tl.load(m_ptr + row * chunks + chunks - 1)"), (D, "d = tl.load(d_ptr + row * chunks + chunks - 1)")]),
+    "the first chunk in all": ("same_tile", [(LOAD_2, LOAD_2.replace("+ column", "+ tl.arange(0, CHUNK)"))]),
+    "the last chunk not merged": ("last_tile_dropped", [("mask=each < chunks", "mask=(each < chunks - 1) | (chunks == 1)")]),
 }  # fmt: skip
 
 RIGHT = {

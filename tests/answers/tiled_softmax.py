@@ -286,6 +286,10 @@ WRONG = {
     "tl.softmax": ("library_softmax", [(STORE, "tl.store(y_ptr + column, tl.softmax(x), mask=mask)")]),
     "torch.softmax": ("torch_work", "import torch\n\n\ndef tiled_softmax(x):\n    return torch.softmax(x, dim=1)\n"),
     "the finished kernel imported": ("answer_opened", "from course_kernels.tiled import softmax as tiled_softmax\n"),
+    "divided by the tile's own sum": (
+        "own_sum", [(STORE, "e = tl.exp(x - tl.max(x, axis=0))\n        tl.store(y_ptr + column, tl.exp(x - m) / tl.sum(e, axis=0), mask=mask)")],
+    ),
+    "rescaled by a power of two": ("rescaling", [(D, D.replace("d * tl.exp(", "d * tl.exp2("))]),
 }  # fmt: skip
 
 RIGHT = {

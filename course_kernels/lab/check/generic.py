@@ -47,7 +47,8 @@ def spread_nan(t: Trial) -> dict | None:
     index = t.exercise.nan_output
     wanted, got = (part.reshape(t.rows, -1) for part in (t.expected[index], t.values[index]))
     spread = [i for i in t.bad if np.isfinite(wanted[i]).all() and np.isnan(got[i]).any()]
-    return {"at_row": int(spread[0])} if spread and np.isfinite(t.case.x[spread[0]]).all() else None
+    plain = [int(i) for i in spread if np.isfinite(t.case.x[i]).all()]
+    return {"at_row": plain[0]} if plain else None
 
 
 HIDDEN = "Row ‹at_row› holds ‹held›, and the result hides it: ‹nan_rule›."
@@ -83,8 +84,7 @@ NAN = (
 NAN_IN_A_MAXIMUM = Mistake(
     "nan_swallowed",
     HIDDEN,
-    "tl.maximum(a, b) leaves a NaN out unless it is told: propagate_nan=tl.PropagateNan.ALL. tl.max alone "
-    "does not say, either: carry a sum of the row beside it, or mark rows in which x != x.",
+    "tl.maximum(a, b) may leave a NaN out: write tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL).",
     when=lambda t: "maximum(" in t.source.text and hidden_nan(t),
     why=FAULT,
 )
@@ -303,8 +303,31 @@ REDUCTIONS = (
             predicts=lambda s: s.reduced(lambda x: s.of(x[:, 1:])) if s.columns > 1 else None),
 )  # fmt: skip
 
+
+def scaled(t: Trial) -> dict | None:
+    """Every result is the same multiple of what it should be."""
+    got, wanted = t.got, t.wanted
+    use = np.isfinite(wanted) & (np.abs(wanted) > 1e-3)
+    if not t.finite or use.sum() < 3:
+        return None
+    ratio = got[use] / wanted[use]
+    factor, near = float(np.median(ratio)), 2.0**-8 if t.dtype == "float16" else 2.0**-14
+    same = np.isfinite(factor) and (np.abs(ratio - factor) <= near * abs(factor)).all()
+    return {"factor": number(factor, 4)} if same and abs(factor) > 1e-6 else None
+
+
+SCALED = Mistake(
+    "scaled",
+    "Every result is ‹factor› × what it should be.",
+    "Look for a constant factor: a sum that is halved, or a division that is done twice.",
+    when=scaled,
+    why="the factor is the same for every element of this input.",
+    kind=Seen,
+)
+
 # For any exercise; one whose result is another number of each row has REDUCTIONS too.
 ANY = (
     NAN_IN_A_MAXIMUM, *NAN, READ_BACK, HALF, *padding(), SAME_ROW, *NOT_SCALED, ROUNDED_IN, *REDUCTIONS,
+    SCALED,
     *strides.ROWS, ROWS_MIXED, HALF_RESULTS,
 )  # fmt: skip

@@ -54,16 +54,10 @@ def judged(exercise: Exercise, session: Session) -> list[str]:
     Raises:
         Finding: the answer does not pass.
     """
-    path, name = session.path, exercise.name
-    if not Path(path).exists():
-        how = f"Run its cell in {exercise.notebook}, or `python -m course_kernels.lab stubs`."
-        raise Finding("todo", f"{name} has no file yet: {path} does not exist.", next=how, status="todo")
-    if found := trouble(path):
-        raise Finding("no_file", found, next="Put the answer there as a text file.", status="error")
-    text = Path(path).read_bytes()  # before it runs: it may change itself
-    if not text.strip() or stubs.is_stub(name, text.decode(errors="replace")):
-        what = "The file is still the stub, as it was handed out." if text.strip() else "The file is empty."
-        raise Finding("todo", what, next=exercise.brief, status="todo")
+    if found := stubs.standing(exercise, session.path):
+        status, mistake, parts = found
+        raise Finding(mistake or "todo", parts["what"], next=parts["next"], status=status)
+    text = Path(session.path).read_bytes()  # before it runs: it may change itself
     try:
         earned = exercise.judge(session)
     except Stopped as run:

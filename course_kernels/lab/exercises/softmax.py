@@ -1,5 +1,6 @@
 """What the softmax exercises share: its oracle, its tolerance, and the mistakes that people make."""
 
+import re
 from dataclasses import replace
 from functools import cached_property
 
@@ -610,13 +611,17 @@ def numerators(t: Trial) -> list[np.ndarray]:
         return [got / got.max(axis=1, keepdims=True) for got in generic.seen_values(t)]
 
 
+def walks_along(t: Trial) -> bool:
+    """The row is taken in parts: by a loop, a scan, or several launches."""
+    parts = re.search(r"^\s+(for|while) |associative_scan|tl\.reduce", t.source.text, re.MULTILINE)
+    return t.columns > 1 and t.finite and bool(parts or len(t.facts.launches) > 1)
+
+
 RESCALING = Mistake(
     "rescaling",
     "The sum goes wrong when the maximum grows on the way along the row.",
     "When the maximum grows, multiply the sum so far by exp(old maximum − new maximum).",
-    when=lambda t: (
-        t.columns > 1 and t.finite and any(word in t.source.text for word in ("for ", "while ", "scan", "[("))
-    ),
+    when=walks_along,
     probes=(Probe(lambda t: t.like(-np.sort(-t.case.x, axis=1), t.case.gap)),),
     why="with each row sorted so that its largest value comes first, your kernel is right.",
 )
@@ -665,10 +670,25 @@ NOT_THE_MAXIMUM = (
     ),
 )
 
+PLACE = Mistake(
+    "place_subtracted",
+    "The place of the row's maximum is subtracted, as tl.argmax gives it, not the maximum.",
+    "Subtract tl.max(‹tile›, axis=0).",
+    when=lambda t: "argmax" in t.source.text,
+    probes=(
+        Probe(of32(np.linspace(0, 120, 128))),
+        Probe(ONE_HIGH),
+        Probe(of32(np.where(np.arange(64) == 0, 100, 0)), right=False),
+    ),
+    why="a row that rises to 120 in its column 127 comes out right, and a row of zeros with one 100 does "
+    "in column 40, and does not in column 0.",
+)
+
 FIRST = (*generic.NAN, generic.READ_BACK, generic.HALF, *generic.padding(padded), WHERE_EXCHANGED)
 LAST = (*strides.ROWS, GLOBAL_MAX, generic.ROWS_MIXED, *INFINITE_PARTS, *STARTING_MAXIMUM)
 HALVES = (generic.HALF_RESULTS, generic.half_row(numerators, "every numerator"))
 SOFTMAX = (
-    *FIRST, WHERE_OF_NUMERATORS, LOST_DIGITS, NO_MAXIMUM, EPSILON_ADDED, *INFINITE_RESULTS, *PREDICTED,
+    *FIRST, WHERE_OF_NUMERATORS, LOST_DIGITS, PLACE, NO_MAXIMUM, EPSILON_ADDED, *INFINITE_RESULTS, *PREDICTED,
     *TILES, SMALL_MADE_ZERO, *LAST, OLD_MAXIMUM, *HALVES, RESCALING, *NOT_THE_MAXIMUM,
+    generic.SCALED,
 )  # fmt: skip

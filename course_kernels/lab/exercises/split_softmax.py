@@ -78,7 +78,10 @@ class Split(softmax.Softmax):
         return np.exp(self.x - m) / np.exp(seen - m).sum(axis=1, keepdims=True)
 
 
-NOT_HERE = ("lanes_not_merged", "normalised_early", "not_reloaded", "never_rescaled", "rescaled_twice")
+NOT_HERE = (
+    "lanes_not_merged", "normalised_early", "not_reloaded", "never_rescaled", "rescaled_twice",
+    "tile_not_rescaled", "last_maximum_lost",
+)  # fmt: skip
 # What a walk's mistakes are called where chunks take the place of tiles.
 IN_CHUNKS = {
     "tiles_alone": (
@@ -388,7 +391,7 @@ EXERCISE = KernelExercise(
         *SCRATCH, generic.HALF, CHUNK_PADDING, *(row for row in softmax.FIRST if row is not generic.HALF),
         softmax.WHERE_OF_NUMERATORS, softmax.LOST_DIGITS, softmax.NO_MAXIMUM, softmax.EPSILON_ADDED,
         *softmax.INFINITE_RESULTS, *PREDICTED, softmax.SMALL_MADE_ZERO, *softmax.LAST, softmax.OLD_MAXIMUM,
-        *softmax.HALVES, softmax.RESCALING, *softmax.NOT_THE_MAXIMUM,
+        *softmax.HALVES, softmax.RESCALING, *softmax.NOT_THE_MAXIMUM, generic.SCALED,
     ),
     cost_rows=COST,
     timeout_rows=(WAITING,),

@@ -11,8 +11,9 @@ what is missing.
 """
 
 import re
+from pathlib import Path
 
-from course_kernels.lab.core.files import exercise_file, solution_file, write_atomically
+from course_kernels.lab.core.files import exercise_file, solution_file, trouble, write_atomically
 
 BLOCK = re.compile(
     r"^(?P<indent>[ ]*)# BEGIN SOLUTION: (?P<todo>.*)\n(?P<body>(?:.*\n)*?)[ ]*# END SOLUTION\n", re.MULTILINE
@@ -58,6 +59,23 @@ def same_code(one: str, other: str) -> bool:
 def is_stub(name: str, text: str) -> bool:
     """True if the text is the exercise's stub, untouched, or empty."""
     return not text.strip() or same_code(text, stub(name))
+
+
+def standing(exercise, path: str) -> tuple[str, str | None, dict] | None:
+    """(status, mistake, parts of the message) of a file that is not to be run; None for an answer."""
+    file, name = Path(path), exercise.name
+    if not file.exists():
+        how = f"Run its cell in {exercise.notebook}, or `python -m course_kernels.lab stubs`."
+        return "todo", None, {"what": f"{name} has no file yet: {path} does not exist.", "next": how}
+    if found := trouble(path):
+        return "error", "no_file", {"what": found, "next": "Put the answer there as a text file."}
+    text = file.read_text(encoding="utf-8", errors="replace")
+    if not text.strip():
+        return "todo", None, {"what": "The file is empty.", "next": exercise.brief}
+    if is_stub(name, text):
+        what = "The file is still the stub, as it was handed out."
+        return "todo", None, {"what": what, "next": exercise.brief}
+    return None
 
 
 def write_all() -> list[str]:

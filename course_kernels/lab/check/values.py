@@ -6,6 +6,7 @@ one that sees what it is about and whose probes come out as they must.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -41,6 +42,8 @@ class ValueExercise(Exercise):
     where: on what the predictions hold, as in "On every input". mistakes: the rows, in the order of trying.
     show: from a Trial to the text of its case. smallest: from a Trial to one on a smaller case, wrong too.
     unexplained: from (trial, text of the case) to the Finding where no row fits.
+    nan_output, nan_rule: which output a NaN must reach, and how that is said.
+    count: from (path, numbers of rows, columns, dtype) to an answer's traffic; None: it has none.
     """
 
     cases: Callable
@@ -58,11 +61,17 @@ class ValueExercise(Exercise):
     mistakes: tuple[Mistake, ...]
     check_right: Callable = lambda trial: None
     smallest: Callable = lambda trial: trial
+    nan_output: int = 0
+    nan_rule: str = "the whole row should be NaN, as PyTorch has it"
+    count: Callable | None = None
     judged: Callable = judge
 
 
 class Trial:
-    """One case, and what the learner's function made of it. trials: all of one run, this one among them."""
+    """One case, and what the learner's function made of it; its names are those of `check.trial.Trial`.
+
+    trials: all of one run, this one among them.
+    """
 
     def __init__(self, exercise: ValueExercise, session, case, facts, trials: list["Trial"]):
         self.exercise, self.session, self.case, self.facts = exercise, session, case, facts
@@ -76,30 +85,73 @@ class Trial:
         trials += (cls(exercise, session, c, f, trials) for c, f in zip(cases, facts, strict=False))
         return trials
 
-    def again(self, *cases) -> list["Trial"]:
+    def run(self, cases) -> list["Trial"]:
         """Another run, of other cases."""
-        return Trial.of(self.exercise, self.session, list(cases))
+        return Trial.of(self.exercise, self.session, cases if isinstance(cases, list) else [cases])
 
-    def got(self, index: int = 0) -> np.ndarray:
-        """An output."""
-        return self.facts.values(index)
+    # The input
 
     @property
-    def outputs(self) -> tuple[np.ndarray, ...]:
-        return tuple(self.got(i).astype(np.float64) for i in range(len(self.facts.outputs)))
+    def rows(self) -> int:
+        return self.case.x.shape[0]
 
     @property
+    def dtype(self) -> str:
+        return str(self.case.x.dtype)
+
+    @property
+    def finite(self) -> bool:
+        return bool(np.isfinite(self.case.x).all())
+
+    @property
+    def x(self) -> np.ndarray:
+        return self.case.x.astype(np.float64)
+
+    @property
+    def top(self) -> np.ndarray:
+        """The largest value of each row of x, (rows, 1)."""
+        return self.x.max(axis=1, keepdims=True)
+
+    @property
+    def about(self) -> str:
+        """The case in one sentence."""
+        return f"The case: x is {self.case.shape} {self.dtype}, {self.case.about}."
+
+    # What came out
+
+    @cached_property
+    def expected(self) -> tuple[np.ndarray, ...]:
+        """The right outputs, in float64."""
+        return self.exercise.oracle(self.case)
+
+    @cached_property
+    def values(self) -> tuple[np.ndarray, ...]:
+        """The outputs, in float64."""
+        return tuple(self.facts.values(i).astype(np.float64) for i in range(len(self.facts.outputs)))
+
+    @property
+    def got(self) -> np.ndarray:
+        """The first output."""
+        return self.values[0]
+
+    @property
+    def wanted(self) -> np.ndarray:
+        """The first output as it should be."""
+        return self.expected[0]
+
+    @cached_property
     def wrong(self) -> np.ndarray:
         """A mask of what is wrong."""
-        return self.exercise.wrong(self.case, self.outputs)
+        return self.exercise.wrong(self.case, self.values)
+
+    @property
+    def bad(self) -> np.ndarray:
+        """The rows in which anything is wrong."""
+        return np.flatnonzero(self.wrong.reshape(len(self.wrong), -1).any(axis=1))
 
     @property
     def right(self) -> bool:
         return self.facts.error is None and not self.wrong.any()
-
-    def at(self) -> str:
-        """The case, as a sentence."""
-        return f"The case: x is {self.case.shape} {self.case.x.dtype}, {self.case.about}."
 
 
 def diagnose(trial: Trial) -> Finding:
@@ -128,7 +180,7 @@ def recognised(row: Mistake, trial: Trial) -> dict | None:
         return None
     for probe in row.probes:
         cases = probe.change(trial)
-        again = trial.again(*cases) if cases else []
+        again = trial.run(cases) if cases else []
         if not again or len(again) < len(cases) or any(t.right != probe.right for t in again):
             return None
     return words if isinstance(words, dict) else {}
@@ -141,20 +193,22 @@ def predicted(row: Mistake, trials: list[Trial]) -> bool:
     """
     wrong = False
     for trial in trials:
-        exercise, outputs = trial.exercise, trial.outputs
+        exercise, values = trial.exercise, trial.values
         with np.errstate(all="ignore"):
             guess = row.predicts(exercise.arithmetic(trial.case))
             if guess is None:
                 return False
             guesses = guess if isinstance(guess, tuple) else (guess,)
-            for got, one in zip(outputs, guesses, strict=True):
-                if not (fits(got, np.ma.getdata(one), exercise.coarse) | np.ma.getmaskarray(one)).all():
+            guesses = [
+                np.ma.asarray(one) + np.zeros_like(got) for got, one in zip(values, guesses, strict=True)
+            ]
+            silent = np.ma.getmaskarray(guesses[-1])
+            plain = tuple(map(np.ma.getdata, guesses))
+            for got, one in zip(values, plain, strict=True):
+                if not (fits(got, one, exercise.coarse) | silent).all():
                     return False
-            plain = tuple(
-                np.ma.getdata(one) + np.zeros_like(got) for got, one in zip(outputs, guesses, strict=True)
-            )
-            off = exercise.wrong(trial.case, plain) & ~np.isnan(exercise.oracle(trial.case)[-1])
-            wrong |= bool((off & ~np.ma.getmaskarray(guesses[0] + np.zeros_like(outputs[0]))).any())
+            off = exercise.wrong(trial.case, plain) & ~np.isnan(trial.expected[-1])
+            wrong |= bool((off & ~silent).any())
     return wrong
 
 

@@ -12,7 +12,7 @@ from course_kernels.lab.check.finding import Finding, Proven, Seen
 from course_kernels.lab.check.messages import rows
 from course_kernels.lab.check.mistakes import Mistake, Probe
 from course_kernels.lab.check.values import Trial, ValueExercise
-from course_kernels.lab.core.wording import numbers
+from course_kernels.lab.core.wording import number, numbers
 from course_kernels.lab.run.cases import Case
 
 INF = np.inf
@@ -136,7 +136,7 @@ def show(trial: Trial) -> str:
         lines.append(f"  row       {numbers(x[at[0]], 15)}")
     if len(x) == 6:
         lines[0] = f"The case: three pairs, merged as {('(1 with 2) with 3', '1 with (2 with 3)')[at[0]]}."
-    wanted, came = [one[at] for one in oracle(trial.case)], [one[at] for one in trial.outputs]
+    wanted, came = [one[at] for one in trial.expected], [one[at] for one in trial.values]
     digits = 9 if numbers(wanted) == numbers(came) else 5  # the difference may be further back
     lines += [f"  expected  {numbers(wanted, digits=digits)}", f"  got       {numbers(came, digits=digits)}"]
     return "\n".join(lines)
@@ -203,7 +203,7 @@ def only_equal_maxima(trial: Trial) -> bool:
     """True if all ordinary pairs that are wrong have equal maxima, and one of the two sums for d."""
     for one in ordinary(trial):
         m1, d1, m2, d2 = one.case.x
-        lost = (m1 == m2) & (np.isclose(one.got(1), d1) | np.isclose(one.got(1), d2))
+        lost = (m1 == m2) & (np.isclose(one.values[1], d1) | np.isclose(one.values[1], d2))
         if not lost[one.wrong].all():
             return False
     return True
@@ -215,20 +215,20 @@ def least_factor(trial: Trial) -> dict | None:
     for one in ordinary(trial):
         m1, d1, m2, d2 = one.case.x.astype(np.float64)
         high, low = np.where(m1 > m2, (d1, d2), (d2, d1))
-        shares.append(((one.got(1) - high) / low)[np.abs(m1 - m2) > 100])
+        shares.append(((one.values[1] - high) / low)[np.abs(m1 - m2) > 100])
     shares = np.concatenate(shares)
     with np.errstate(all="ignore"):
         alike = len(shares) > 1 and np.ptp(shares) <= 0.1 * shares.min()
     if not alike or not 0 < shares.min() or not shares.max() < 0.5:
         return None
     least = float(np.median(shares))
-    return {"least": f"{least:.2g}", "exponent": f"{np.log(least):.3g}".replace("-", "−")}
+    return {"least": number(least, 2), "exponent": number(np.log(least), 3)}
 
 
 def rough(trial: Trial) -> dict | None:
     """By how much each pair is off, if that is little."""
     with np.errstate(all="ignore"):
-        off = [np.abs(g - w) / np.abs(w) for g, w in zip(trial.outputs, oracle(trial.case), strict=True)]
+        off = [np.abs(g - w) / np.abs(w) for g, w in zip(trial.values, trial.expected, strict=True)]
     off = np.nan_to_num(np.maximum(*off), nan=np.inf)
     return {"off": f"{off.max():.1g}"} if np.all(off < 1e-3) else None
 
@@ -237,10 +237,10 @@ def order_matters(trial: Trial) -> bool:
     """True if the two sides exchanged give another pair."""
     if len(trial.case.x) != 4:
         return False
-    (again,) = trial.again(replace(trial.case, x=trial.case.x[[2, 3, 0, 1]]))
+    (again,) = trial.run(replace(trial.case, x=trial.case.x[[2, 3, 0, 1]]))
     return again.facts.error is None and not all(
         np.allclose(one, other, 1e-4, 1e-30, equal_nan=True)
-        for one, other in zip(again.outputs, trial.outputs, strict=True)
+        for one, other in zip(again.values, trial.values, strict=True)
     )
 
 
@@ -284,7 +284,7 @@ MISTAKES = (
         "An empty stretch, (−∞, 0), turns the pair into NaN.",
         "While the common maximum is −∞ there is nothing to rescale: use 0 in its place in the exponents, "
         "tl.where(m == -float('inf'), 0.0, m).",
-        when=lambda t: is_empty(t) and any(np.isnan(one).any() for one in t.outputs),
+        when=lambda t: is_empty(t) and any(np.isnan(one).any() for one in t.values),
         why=f"{ORDINARY} Here an exponent is −∞ − (−∞), which is NaN; NaN times 0 is NaN too.",
     ),
     Mistake(

@@ -5,6 +5,7 @@ So the choice is made here, before anything imports Triton: a GPU that PyTorch c
 none means interpreted. A value of TRITON_INTERPRET that is already set wins.
 """
 
+import importlib.util
 import os
 import sys
 
@@ -21,29 +22,50 @@ NO_TRITON = (
 def settle() -> None:
     """Choose the mode, unless the environment has, and refuse a process that is already in the other one.
 
+    On a machine with a GPU's driver PyTorch must be asked, which takes a second to import: there the choice
+    waits until something imports Triton, or asks for the mode.
+
     Raises:
         ImportError: Triton is not installed.
         RuntimeError: Triton was imported earlier, in the mode that does not fit this machine.
     """
-    import importlib.util
-
     if importlib.util.find_spec("triton") is None:
         raise ImportError(NO_TRITON)
+    if "triton" in sys.modules or not _has_driver():
+        _choose()
+    elif "TRITON_INTERPRET" not in os.environ:
+        sys.meta_path.insert(0, _BeforeTriton())
+
+
+class _BeforeTriton:
+    """Finds nothing; chooses the mode when Triton is about to be imported."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name == "triton":
+            _choose()
+
+
+def _choose() -> None:
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _BeforeTriton)]
     if "TRITON_INTERPRET" not in os.environ:
         os.environ["TRITON_INTERPRET"] = "0" if gpu_available() else "1"
     wanted = os.environ["TRITON_INTERPRET"] == "1"
     if "triton" in sys.modules and _triton_interprets() != wanted:
         has, needs = ("compiled", "interpreted") if wanted else ("interpreted", "compiled")
         raise RuntimeError(
-            f"Triton was imported before course_kernels and is in {has} mode, but this machine needs "
-            f"{needs} mode. "
-            "Restart the Python process (in a notebook: Kernel, Restart) and import course_kernels first."
+            f"Triton was imported before course_kernels and is in {has} mode, but this machine needs {needs} "
+            "mode. Restart the Python process (in a notebook: Kernel, Restart), and import course_kernels "
+            "first."
         )
+
+
+def _has_driver() -> bool:
+    return any(os.path.exists(path) for path in DRIVER_FILES)
 
 
 def gpu_available() -> bool:
     """True if PyTorch can use an NVIDIA GPU here."""
-    if not any(os.path.exists(path) for path in DRIVER_FILES):
+    if not _has_driver():
         return False  # and PyTorch, which takes a second to import, need not be asked
     import torch
 
@@ -52,6 +74,8 @@ def gpu_available() -> bool:
 
 def interpreting() -> bool:
     """True if Triton kernels are interpreted on the CPU in this process."""
+    if "TRITON_INTERPRET" not in os.environ:
+        _choose()
     return os.environ.get("TRITON_INTERPRET") == "1"
 
 

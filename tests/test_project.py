@@ -1,5 +1,6 @@
 """The project around the kernels: versions, commands, links, stored notebooks, lint, and set-up."""
 
+import ast
 import json
 import os
 import re
@@ -17,7 +18,7 @@ from packaging.markers import default_environment
 from packaging.requirements import Requirement
 
 import readme_figures
-from course_kernels.lab import cli
+from course_kernels.lab import cli, doctor
 from stored import ROOT, edited_exercises, git, stored_files
 
 if sys.version_info >= (3, 11):
@@ -88,6 +89,30 @@ def test_colab_versions_are_within_the_ranges():
             f"Colab's {colab[name]} is outside {ranges[name]}"
         )
     assert "jupyterlab" not in colab
+
+
+def test_torch_and_triton_are_paired_alike_everywhere():
+    """One list in the package, a copy in the script that runs before the package can, and the tested pair."""
+    (line,) = re.findall(r"^PAIRS = (\{.*\})", (ROOT / "scripts" / "colab.py").read_text(), re.MULTILINE)
+    assert ast.literal_eval(line) == doctor.PAIRS
+    tested = {pin.name: next(iter(pin.specifier)).version for pin in PINS if pin.name in ("torch", "triton")}
+    assert doctor.PAIRS[".".join(tested["torch"].split(".")[:2])] == tested["triton"]
+
+
+def test_listing_and_grading_of_stubs_import_no_torch(tmp_path):
+    for folder in ("exercises", "notebooks"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "solutions").symlink_to(ROOT / "solutions")
+    script = (
+        "import sys\nfrom course_kernels.lab.cli import main\n"
+        "codes = [main(words.split()) for words in "
+        "('stubs', 'list', 'hint fused_softmax', 'check fused_softmax', 'grade')]\n"
+        "print(codes, [name for name in ('torch', 'triton') if name in sys.modules])"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
+    assert done.stdout.splitlines()[-1] == "[0, 0, 0, 1, 1] []", done.stdout + done.stderr
 
 
 def test_conda_environment_is_pyprojects():

@@ -2,12 +2,14 @@
 
 Exit status: 0 passed; 1 not passed; 2 misused, or a file could not be written; 130 stopped with Ctrl-C;
 141 if nobody read to the end, as in `… | head -1`.
+
+With COURSE_LAB_DEBUG=1 in the environment a fault of the checker itself shows its traceback, as it always
+does under `check --file`.
 """
 
 import argparse
 import json
 import os
-import re
 import sys
 from pathlib import Path
 
@@ -57,7 +59,9 @@ def _parser() -> argparse.ArgumentParser:
 
     one = command("check", _check, "check one exercise")
     one.add_argument("name", metavar="NAME")
-    one.add_argument("--file", metavar="PATH", help="judge this file instead of exercises/NAME.py")
+    one.add_argument(
+        "--file", metavar="PATH", help="judge this file; a fault of the checker shows its traceback"
+    )
     one.add_argument("--seed", type=int, help="for the random inputs (default: fresh ones)")
     one.add_argument("--json", action="store_true")
     command("list", _list, "the exercises, and how far you are").add_argument("--json", action="store_true")
@@ -78,6 +82,10 @@ def _parser() -> argparse.ArgumentParser:
     every.add_argument("--json", action="store_true")
     command("bench", _bench, "measure the kernels on a GPU (bench --help)")
     command("stubs", _stubs, "write the stubs that are missing in exercises/")
+    new = command("new", _new, "write the files of a new exercise")
+    new.add_argument("name", metavar="NAME")
+    new.add_argument("--notebook", default="", help="whose end its cells are added to (default: the last)")
+    new.add_argument("--after", default="", metavar="EXERCISE", help="that it follows (default: the last)")
     command("doctor", _doctor, "is everything here that the course needs?").add_argument(
         "--json", action="store_true"
     )
@@ -85,6 +93,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _check(options, rest) -> int:
+    if options.file:
+        os.environ["COURSE_LAB_DEBUG"] = "1"  # whoever names a file works on the course
+    from course_kernels.lab.run import forkserver
+
+    if options.file or not _as_handed_out(options.name):
+        forkserver.start(*forkserver.MODES)  # it imports torch while this process imports the rest
     from course_kernels.lab.checking import check
 
     verdict = check(options.name, options.file, options.seed)
@@ -92,16 +106,25 @@ def _check(options, rest) -> int:
     return 0 if verdict.status == "pass" else 1
 
 
+def _as_handed_out(name: str) -> bool:
+    """True for an exercise that there is, and whose file is a stub or is not there."""
+    from course_kernels.lab import exercises
+    from course_kernels.lab.core.files import exercise_file
+    from course_kernels.lab.exercises import stubs
+
+    path = exercise_file(name)
+    return name not in exercises.names() or stubs.standing(exercises.get(name), str(path)) is not None
+
+
 def _list(options, rest) -> int:
-    from course_kernels.lab import checking
-    from course_kernels.lab import exercises as specs
-    from course_kernels.lab.core import progress as learning
+    from course_kernels.lab import checking, exercises
+    from course_kernels.lab.core import progress
 
     if options.json:
+        every = [exercises.get(name) for name in exercises.names()]
         rows = [
-            {"exercise": name, "notebook": specs.get(name).notebook, "brief": specs.get(name).brief}
-            | learning.of(name)
-            for name in specs.names()
+            {"exercise": e.name, "notebook": e.notebook, "brief": e.brief} | progress.of(e.name)
+            for e in every
         ]
         print(json.dumps(rows))
     else:
@@ -139,9 +162,7 @@ def _grade(options, rest) -> int:
 
     def line(verdict):
         if not options.json:
-            first = re.sub(
-                r"[^.]*:$", "", verdict.message.split("\n")[0]
-            ).strip()  # not what a picture follows
+            first = verdict.parts.get("what") or verdict.message.split("\n")[0]
             print(f"{verdict.status:5} {verdict.exercise:15} {verdict.seconds:5.1f} s  {first}", flush=True)
 
     if options.junit and (Path(options.junit).is_dir() or not Path(options.junit).absolute().parent.is_dir()):
@@ -161,9 +182,9 @@ def _grade(options, rest) -> int:
 
 
 def _bench(options, rest) -> int:
-    from course_kernels.lab.bench import measure as bench
+    from course_kernels.lab.bench import measure
 
-    return bench.main(rest) or 0
+    return measure.main(rest) or 0
 
 
 def _stubs(options, rest) -> int:
@@ -173,6 +194,13 @@ def _stubs(options, rest) -> int:
     print(
         f"Written: {', '.join(written)}." if written else "Every exercise has its file; nothing was changed."
     )
+    return 0
+
+
+def _new(options, rest) -> int:
+    from course_kernels.lab.exercises import skeleton
+
+    print(*skeleton.write(options.name, options.notebook, options.after), sep="\n")
     return 0
 
 

@@ -1,15 +1,19 @@
 """Show traffic: what PyTorch's operations read and write (`ledger`), what a softmax moves (`traffic`)."""
 
 from dataclasses import dataclass, field
-from functools import partial
+from pathlib import Path
 
 import torch
 
 from course_kernels.lab import exercises
+from course_kernels.lab.check.errors import stopped
+from course_kernels.lab.check.finding import Finding
 from course_kernels.lab.core.files import KERNELS, exercise_file
+from course_kernels.lab.exercises import stubs
 from course_kernels.lab.run import forkserver
+from course_kernels.lab.run.cases import Stopped
 from course_kernels.lab.run.operations import Recording
-from course_kernels.lab.run.traffic import count_function, extended, matrix
+from course_kernels.lab.run.traffic import count_function, extended
 from course_kernels.lab.show.picture import Display, Prose, Stack, Table
 
 
@@ -194,28 +198,21 @@ def _title(fn) -> str:
 
 
 def count_exercise(name: str, path: str, rows: int, cols: int, dtype: str) -> dict:
-    """Count the learner's own file; the fields of a Traffic, or {"refused": why}."""
-    from pathlib import Path
-
-    from course_kernels.lab.check.finding import Finding
-    from course_kernels.lab.exercises import stubs
-
+    """A job: count the learner's own file; the fields of a Traffic, or {"refused": why}."""
     exercise = exercises.get(name)
-    count = getattr(exercise, "count", None)
-    if count is None:
-        return {
-            "refused": f"{name} turns no matrix into another, so there is no traffic of its own to count."
-        }
+    if not hasattr(exercise, "count"):
+        why = f"{name} turns no matrix into another, so there is no traffic of its own to count."
+        return {"refused": why}
     if dtype not in ("float16", "float32"):
         return {"refused": f"The exercises take float32 and float16, not {dtype}."}
-    if not Path(path).exists() or stubs.is_stub(
-        name, Path(path).read_text(encoding="utf-8", errors="replace")
-    ):
-        return {
-            "refused": f"{name} is not done yet, so there is nothing to count: fill in exercises/{name}.py "
-            "first."
-        }
+    if found := stubs.standing(exercise, path):
+        status, _, parts = found
+        undone = f"{name} is not done yet, so there is nothing to count: fill in exercises/{name}.py first."
+        return {"refused": undone if status == "todo" else parts["what"]}
     try:
-        return extended(lambda row_counts: count(path, row_counts, cols, dtype), None, rows, cols)
+        return extended(lambda row_counts: exercise.count(path, row_counts, cols, dtype), None, rows, cols)
+    except Stopped as run:
+        why = stopped(run, Path(path).read_text(encoding="utf-8", errors="replace"))
     except (Finding, ValueError) as finding:
-        return {"refused": f"exercises/{name}.py could not be counted. {finding}"}
+        why = finding
+    return {"refused": f"exercises/{name}.py could not be counted. {why}"}

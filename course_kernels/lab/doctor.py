@@ -6,7 +6,8 @@ from importlib import metadata
 
 # The versions that the tests are run with, oldest and newest.
 TRITON = ((3, 6), (3, 9))
-PAIRS = {(2, 11): "3.6", (2, 13): "3.7", (2, 14): "3.8"}  # torch → the triton that it was built with
+# torch → the triton that it was built with. scripts/colab.py runs before this can be imported: it has a copy.
+PAIRS = {"2.11": "3.6.0", "2.12": "3.7.0", "2.13": "3.7.1", "2.14": "3.8.0"}
 
 
 def examine() -> list[dict]:
@@ -61,9 +62,8 @@ def _package(name: str, between, command: str) -> dict:
 
 
 def _pair() -> dict:
-    torch, triton = _version("torch"), ".".join(map(str, _version("triton")))
-    wanted = PAIRS.get(torch)
-    ok = wanted in (None, triton)
+    wanted = PAIRS.get(".".join(map(str, _version("torch"))))
+    ok = wanted is None or _version("triton") == tuple(map(int, wanted.split(".")[:2]))
     found = f"torch {metadata.version('torch')} with triton {metadata.version('triton')}"
     advice = (
         f"This torch was built with triton {wanted}; torch.compile may fail. The kernels here do not mind."
@@ -92,13 +92,13 @@ def _mode() -> dict:
 
 
 def _checker(which: str) -> dict:
-    from course_kernels.lab.run import forkserver as zygote
+    from course_kernels.lab.run import forkserver
 
     what = {"interpret": "interpreter worker", "compile": "compiler worker"}[which]
     try:
-        seconds = zygote.submit(which, "course_kernels.lab.doctor:answer").result(60)
+        seconds = forkserver.submit(which, "course_kernels.lab.doctor:answer").result(60)
         return _finding(what, f"answers ({seconds})")
-    except zygote.WorkerError as error:
+    except forkserver.WorkerError as error:
         return _finding(what, "no answer", False, str(error))
 
 

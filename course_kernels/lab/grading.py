@@ -2,17 +2,18 @@
 
 import os
 import re
+import secrets
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from xml.etree import ElementTree
 
-from course_kernels.lab import exercises as specs
+from course_kernels.lab import exercises
 from course_kernels.lab.checking import Verdict, judge
 from course_kernels.lab.core.files import exercise_file, trouble
 
-NOT_XML = re.compile(r"[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML has not
+NOT_XML = re.compile(r"[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters XML forbids
 
 
 def grade(report=lambda verdict: None, seed: int | None = None) -> list[Verdict]:
@@ -21,11 +22,9 @@ def grade(report=lambda verdict: None, seed: int | None = None) -> list[Verdict]
 
     Every file is judged in processes of its own, so none can stop the run or change another's verdict.
     """
-    import secrets
-
     # All answers are read before the first of them runs.
     folder = tempfile.TemporaryDirectory(prefix="course-grade-")
-    for name in specs.names():
+    for name in exercises.names():
         if exercise_file(name).exists() and not trouble(exercise_file(name)):
             (Path(folder.name) / f"{name}.py").write_bytes(exercise_file(name).read_bytes())
 
@@ -37,7 +36,7 @@ def grade(report=lambda verdict: None, seed: int | None = None) -> list[Verdict]
     verdicts, pool = [], ThreadPoolExecutor(max(2, os.cpu_count() or 2))
     with folder:
         try:
-            for verdict in pool.map(one, specs.names()):
+            for verdict in pool.map(one, exercises.names()):
                 report(verdict)
                 verdicts.append(verdict)
         finally:

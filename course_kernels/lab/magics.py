@@ -1,8 +1,8 @@
 """The cell magic `%%exercise NAME`: the cell is the learner's file.
 
 Running the cell saves it to exercises/NAME.py and imports it. A cell that still holds the stub never replaces
-an
-answer: the saved answer is loaded instead, and put into the cell.
+an answer:
+the saved answer is loaded instead, and put into the cell.
 """
 
 import sys
@@ -11,23 +11,23 @@ from datetime import datetime
 
 from IPython.display import display
 
-from course_kernels.lab import exercises as specs
+from course_kernels.lab import exercises
 from course_kernels.lab.check.errors import NOTEBOOK as LAB
 from course_kernels.lab.core.files import exercise_file, root, save_with_history
 from course_kernels.lab.exercises import stubs
-from course_kernels.lab.run import forkserver as zygote
+from course_kernels.lab.run import forkserver
 from course_kernels.lab.show.picture import Prose
 
 _registered = set()
 
 
 def register(shell) -> None:
-    """Register the magic with this IPython shell, and start the checker's servers in the background."""
+    """Register the magic with this IPython shell, and start the fork server in the background."""
     if id(shell) in _registered:
         return
     _registered.add(id(shell))
     shell.register_magic_function(exercise, "cell", "exercise")
-    zygote.start(*zygote.MODES)
+    forkserver.start(*forkserver.MODES)
 
 
 def exercise(line: str, cell: str) -> None:
@@ -35,9 +35,10 @@ def exercise(line: str, cell: str) -> None:
     from IPython import get_ipython
 
     name = line.strip()
-    if name not in specs.names():
+    if name not in exercises.names():
         _say(
-            f"There is no exercise called {name!r}. There are: {', '.join(specs.names())}. Nothing was saved."
+            f"There is no exercise called {name!r}. There are: {', '.join(exercises.names())}. Nothing was "
+            "saved."
         )
         return
     path = exercise_file(name)
@@ -50,8 +51,7 @@ def exercise(line: str, cell: str) -> None:
         get_ipython().set_next_input(f"%%exercise {name}\n{saved}", replace=True)
         _say(
             f"You have an answer in {shown} (saved {when}), and this cell held the stub: the answer was "
-            f"loaded, and "
-            "put into the cell. To start afresh, change the cell and run it; the answer stays in "
+            "loaded, and put into the cell. To start afresh, change the cell and run it; the answer stays in "
             "exercises/.history."
         )
         return

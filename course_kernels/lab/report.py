@@ -2,9 +2,9 @@
 here.
 """
 
-from course_kernels.lab import exercises as specs
+from course_kernels.lab import exercises
 from course_kernels.lab.core.files import KERNELS, exercise_file
-from course_kernels.lab.run import forkserver as zygote
+from course_kernels.lab.run import forkserver
 from course_kernels.lab.show.picture import Display, Table
 from course_kernels.lab.show.widgets import OccupancyExplorer
 
@@ -55,27 +55,26 @@ def compile_report(
         ValueError: an unknown target, or options that it does not take.
     """
     entry = "softmax"
-    if target in specs.names():
-        exercise = specs.get(target)
+    if target in exercises.names():
+        exercise = exercises.get(target)
         path, entry = str(exercise_file(target)), exercise.entry
     elif target in KERNELS:
         path = f"course_kernels.{target}"
     else:
         raise ValueError(
-            f"Nothing to compile is called {target!r}. There are {', '.join(KERNELS + specs.names())}."
+            f"Nothing to compile is called {target!r}. There are {', '.join(KERNELS + exercises.names())}."
         )
     if options:
         if target != "fused_row" or options.keys() - {"block", "num_warps"}:
             raise ValueError("Only fused_row takes options here: block=… and num_warps=….")
         path, entry = "course_kernels.lab.exercises.broken.blocks", "fused_row"
     call = {"shape": list(x_shape), "dtype": dtype, "options": options}
-    answer = zygote.submit(
+    answer = forkserver.submit(
         "compile", "course_kernels.lab.run.compiler:compile_file", path=path, entry=entry, calls=[call],
         architectures=list(architectures) if architectures else None,
     ).result(SECONDS)  # fmt: skip
     rows, columns = x_shape
-    error = answer["error"].removeprefix(": ")  # a module's own refusal is a sentence, and has no type
-    return CompileReport(answer["compiled"], f"{target} on {rows} × {columns} {dtype}", error)
+    return CompileReport(answer["compiled"], f"{target} on {rows} × {columns} {dtype}", answer["error"])
 
 
 def compiled_table(rows: list[dict], caption: str) -> Table:

@@ -81,7 +81,7 @@ def _own(thing):
 
 
 def _private(thing):
-    if not _is_own(thing):
+    if not _is_own(thing) and not isinstance(thing, ModuleType):  # of a module, the text tells
         raise Refused("out_of_place", f"a name with an underscore, of {_said(thing)}, is read")
     return thing
 

@@ -146,8 +146,8 @@ def diagnosed(trial: Trial) -> Finding:
     for row in rows:
         if not row.predicts:
             finding = tried(row, trial)
-        else:  # all of them at once, in the place of the first
-            finding = told(trial, predicted) if row is predicted[0] else None
+        else:  # all of them at once, where the last one stands
+            finding = told(trial, predicted) if row is predicted[-1] else None
         if finding is None:
             continue
         if finding.case in ("", trial.about):
@@ -192,11 +192,13 @@ def told(trial: Trial, rows: list[Mistake]) -> Finding | None:
             found = [row for row in found if row.name in possible]
         if one is trial or one not in same:
             found = [row for row in found if not contradicted(one, row.name, rows)]
-        # Where several mistakes give the same here, the other inputs that came out wrong decide.
+        # Where several mistakes give the same here, the other inputs that came out wrong decide: those of which
+        # a row says anything.
         for other in trial.others:
             if other is not one and len({row.name for row in found}) > 1:
                 names = {row.name for row in recognised(other, rows)}
-                found = [row for row in found if row.name in names] or found
+                silent = {row.name for row in found} - {row.name for row, _ in predictions(other, found)}
+                found = [row for row in found if row.name in names | silent] or found
         for row in found:
             if (finding := said(row, one, Fits())) is not None:
                 return finding

@@ -80,12 +80,13 @@ NAN = (
         why="Every row stands alone; a reduction ran over more than one row.",
     ),
 )
-# A kernel that takes the larger of two numbers with tl.maximum: NaN in one of them is lost without a word.
+# What a maximum leaves out, where nothing after it lets the NaN through again.
 NAN_IN_A_MAXIMUM = Mistake(
     "nan_swallowed",
     HIDDEN,
-    "tl.maximum(a, b) may leave a NaN out: write tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL).",
-    when=lambda t: "maximum(" in t.source.text and hidden_nan(t),
+    "tl.max and tl.maximum leave a NaN out: add tl.sum(tl.where(‹tile› == ‹tile›, 0.0, ‹tile›), axis=0), "
+    "which is 0 unless the row holds one.",
+    when=lambda t: re.search(r"tl\.(max|min)(imum)?\(", t.source.text) and hidden_nan(t),
     why=FAULT,
 )
 
@@ -286,6 +287,8 @@ REDUCTIONS = (
     Mistake("clamped_at_zero", "The result is never above 0: something compares with 0.",
             "Start at ‹fill›, which changes nothing: ‹fill_code›.",
             predicts=lambda s: s.reduced(lambda x: np.minimum(s.of(x), 0))),
+    Mistake("last_column_dropped", "The last column is left out.", "The mask is ‹lanes› < ‹columns›.",
+            predicts=lambda s: s.reduced(lambda x: s.of(x[:, :-1])) if s.columns > 1 else None),
     Mistake("last_tile_dropped", "The last, partial tile is left out.",
             "Let the loop run to the end of the row, range(0, ‹columns›, ‹block›), with a mask.",
             predicts=lambda s: s.part(slice(0, s.columns // s.tile * s.tile)) if s.walked else None),
@@ -297,8 +300,6 @@ REDUCTIONS = (
     Mistake("first_tile_dropped",
             "The first tile is left out.", "Let the loop begin at 0: range(0, ‹columns›, ‹block›).",
             predicts=lambda s: s.part(slice(s.tile, None)) if s.walked else None),
-    Mistake("last_column_dropped", "The last column is left out.", "The mask is ‹lanes› < ‹columns›.",
-            predicts=lambda s: s.reduced(lambda x: s.of(x[:, :-1])) if s.columns > 1 else None),
     Mistake("first_column_dropped", "The first column is left out.", "Columns are counted from 0.",
             predicts=lambda s: s.reduced(lambda x: s.of(x[:, 1:])) if s.columns > 1 else None),
 )  # fmt: skip
@@ -327,7 +328,8 @@ SCALED = Mistake(
 
 # For any exercise; one whose result is another number of each row has REDUCTIONS too.
 ANY = (
-    NAN_IN_A_MAXIMUM, *NAN, READ_BACK, HALF, *padding(), SAME_ROW, *NOT_SCALED, ROUNDED_IN, *REDUCTIONS,
+    NAN_IN_A_MAXIMUM, *NAN, READ_BACK, HALF, *padding(), NOT_SCALED[0], SAME_ROW, NOT_SCALED[1], ROUNDED_IN,
+    *REDUCTIONS,
     SCALED,
     *strides.ROWS, ROWS_MIXED, HALF_RESULTS,
 )  # fmt: skip

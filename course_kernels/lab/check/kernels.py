@@ -58,7 +58,8 @@ class KernelExercise(Exercise):
     max_launches, max_tile: limits on launches, and on the columns of one load; None: no limit.
     fill: what a masked lane must hold in order to change nothing; None: it never matters.
     arithmetic: from (case, tile width) to what the mistakes' `predicts` take.
-    mistakes: how values go wrong, in the order in which they are tried.
+    mistakes: how values go wrong, in the order in which they are tried; rows that predict outputs are
+        compared together, where the last of them stands.
     run_rows, bounds_rows, cost_rows: rows tried before the engine's own, where the run, the addresses or the
         traffic is not as it should be. timeout_rows: the same after a run that did not end; of a Judgement.
     fewer_loads: the advice where too much is loaded. keep_digits: where digits are lost far from 0.

@@ -123,16 +123,6 @@ class Recorder:
             self.compiled.append(report)
 
 
-def plain_numbers(failed: dict, compiled: list[dict]) -> list[str]:
-    """The arguments whose being 1 is why a kernel did not compile; none if that was not the reason."""
-    named = [name for name in failed["ones"] if re.search(rf"\b{name}\b", failed["source"])]
-    if any(re.search(rf"\b{name}\.\w", failed["source"]) for name in named):
-        return named
-    others = [set(c["ones"]) for c in compiled if c["kernel"] == failed["kernel"] and not c["error"]]
-    new = [name for name in failed["ones"] if others and all(name not in ones for ones in others)]
-    return [name for name in named if name in new] or new
-
-
 def resources(cubin: bytes) -> tuple[int, int]:
     """(registers, stack bytes) a thread, as cuobjdump reads them from a compiled kernel."""
     tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"

@@ -107,9 +107,10 @@ Found = list[tuple[int, str]]  # (line, what)
 def out_of_place(text: str | bytes) -> tuple[int, str] | None:
     """(line, what) of the first thing in a file that may lead around the check; None if there is nothing.
 
-    None too for a file that Python cannot read: it does not run either.
+    What only its kernels have no business with is for `out_of_place_in_kernels`. None too for a file that
+    Python cannot read: it does not run either.
     """
-    return min(sum(read(text), []), default=None)
+    return min(read(text)[0], default=None)
 
 
 def out_of_place_in_kernels(text: str | bytes) -> tuple[int, str] | None:

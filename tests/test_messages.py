@@ -1,20 +1,21 @@
-"""What a beginner's exceptions are told as: the mistake, the line to mend, and what to write.
+"""What a beginner's exceptions are told as: the mistake, the line to fix, and what to write.
 
 Each row is the solution of fused_softmax with a few lines changed.
 """
 
+import ast
 import json
 import re
 
 import pytest
 import triton
 
-from course_kernels.lab import checking, lesson
-from course_kernels.lab.check import source
+from course_kernels.lab import checking, exercises, lesson
+from course_kernels.lab.check import errors, source
 from course_kernels.lab.check.errors import translate
 from course_kernels.lab.core import wording
 from course_kernels.lab.exercises import stubs
-from course_kernels.lab.run import forkserver as zygote
+from course_kernels.lab.run import forkserver
 from tests.answers import tools
 
 KERNEL = "fused_softmax"
@@ -219,6 +220,13 @@ COMPILED = {
     ),
     "math not imported": ("math.inf", 'float("inf")', [('float("inf")', "math.inf")]),
     "if on a tile": ("if x > 0", "tl.where", [(CAST, CAST + "    if x > 0:\n        x = x\n")]),
+    "an import in a kernel": ("import math", "Remove the line", [(CAST, CAST + "    import math\n")]),
+    "a list that grows": (
+        "tiles.append",
+        "running",
+        [(CAST, CAST + "    tiles = []\n    tiles.append(x)\n")],
+    ),
+    "item()": ("columns.item()", "Leave .item() out", [("< columns", "< columns.item()")]),
     "two comparisons": ("0 <= column", "(a <= b) & (b < c)", [("mask = column", "mask = 0 <= column")]),
     "int()": ("int(columns)", "Leave int() out", [("< columns", "< int(columns)")]),
     "a global": (
@@ -255,7 +263,7 @@ def judged(tmp_path, text, name=KERNEL, **options):
     path = tmp_path / "answer.py"
     path.write_text(text)
     job = {"name": name, "path": str(path), "seed": 1} | options
-    return zygote.submit("interpret", "course_kernels.lab.exercises.jobs:judge_file", **job).result(60)
+    return forkserver.submit("interpret", "course_kernels.lab.exercises.jobs:judge_file", **job).result(60)
 
 
 def assert_told(parts, text, on_line, phrase):
@@ -275,7 +283,7 @@ def skip_where_triton_takes_it(title):
 
 @pytest.mark.versions
 @pytest.mark.parametrize("title", INTERPRETED)
-def test_what_the_interpreter_says(tmp_path, title):
+def test_an_exception_is_told_with_its_line_and_a_next_step(tmp_path, title):
     skip_where_triton_takes_it(title)
     mistake, on_line, phrase, edits = INTERPRETED[title]
     text = edited(edits)
@@ -286,7 +294,7 @@ def test_what_the_interpreter_says(tmp_path, title):
 
 @pytest.mark.versions
 @pytest.mark.parametrize("title", COMPILED)
-def test_what_the_compiler_says(tmp_path, title):
+def test_a_rejected_kernel_is_told_with_its_line_and_a_next_step(tmp_path, title):
     skip_where_triton_takes_it(title)
     on_line, phrase, edits = COMPILED[title]
     text = edited(edits)
@@ -298,7 +306,7 @@ def test_what_the_compiler_says(tmp_path, title):
     assert "T4" not in verdict.message, "it fails on every GPU alike"
 
 
-def test_a_statement_over_several_lines(tmp_path):
+def test_a_statement_over_several_lines_is_read_whole(tmp_path):
     text = edited([(MAX, "tl.max(\n        x,\n        axis=1,\n    )")])
     report = judged(tmp_path, text)
     assert report["mistake"] == "axis" and "tl.max" in report["parts"]["what"]
@@ -319,7 +327,7 @@ def fused_softmax(x):
 """
 
 
-def test_exceptions_that_are_hard_to_show(tmp_path):
+def test_silent_and_loud_exceptions_are_shown_safely(tmp_path):
     report = judged(tmp_path, BROKEN)
     assert report["mistake"] == "exception" and "At line 8" in report["parts"]["case"]
     line = "raise ValueError('\\x1b[31mred\\x07 and\\tthe rest')  # " + "long " * 60
@@ -391,16 +399,129 @@ TOLD = [
     ("split_softmax", "no other= for the sums", "what", "the tensor given as d_ptr has a mask", "scratch"),
     ("split_softmax", "no other= for the chunks", "what", "m_ptr and that from", "scratch"),
     ("split_softmax", "three reads, with atomics", "why", "in 3 launches", "There were"),
+    ("safe_softmax", "nothing returned", "what", "returns nothing", "NoneType"),
+    ("safe_softmax", "a numpy array returned", "what", "returns a NumPy array", "ndarray"),
+    ("online_merge", "math.exp", "next", "tl.exp", "kin"),
+    ("count_traffic", "no terms in m", "what", "the reads hold no term in m", "none"),
     ("break_padding", "just too large", "why", "no more than the roundings of a right", "float32 can tell"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "title", "part", "said", "unsaid"), TOLD)
-def test_what_a_wrong_answer_is_told(tmp_path, name, title, part, said, unsaid):
+def test_a_wrong_answer_is_told_in_these_words(tmp_path, name, title, part, said, unsaid):
     report = judged(tmp_path, tools.wrong_text(name, title), name)
     told = report["parts"][part]
     assert said in told, report["parts"]
     assert unsaid is None or not re.search(unsaid, told), told
+
+
+# title: (exercise, mistake, the part of the message, what stands there, what must not, edits of the solution)
+OWN = {
+    "Python's max on a tensor": (
+        "safe_softmax", "python_reduction", "next", "x.amax(dim=1, keepdim=True)", r"tl\.",
+        [("x.amax(dim=1, keepdim=True)", "max(x)")],
+    ),
+    "a maximum for each lane": (
+        "online_stats", "scalar_address", "next", "tl.max(m, axis=0)", "y_stride|zeros",
+        [("tl.maximum(m, tl.max(x, axis=0))", "tl.maximum(m, x)")],
+    ),
+    "a store to the pointer alone": (
+        KERNEL, "scalar_address", "next", "tl.store(y_ptr + row * y_stride + column, …)", "x_ptr",
+        [(STORE, "tl.store(y_ptr, y)")],
+    ),
+    "a store exchanged, other names": (
+        KERNEL, "store_arguments", "next", "tl.store(out + line * out_stride + lane, y, mask=inside)", "y_",
+        [(STORE, "tl.store(y, y_ptr + row * y_stride + column, mask=mask)"), ("column", "lane"),
+         ("lanes", "columns"), ("y_ptr", "out"), ("y_stride", "out_stride"), ("row", "line"),
+         ("mask", "inside"), ("inside=", "mask=")],
+    ),
+    "a number where its constexpr belongs": (
+        "split_softmax", "not_constexpr", "next", "such as CHUNKS.", None,
+        [("tl.arange(0, CHUNKS)", "tl.arange(0, chunks)")],
+    ),
+    "a tile of 200": (
+        "online_stats", "arange_not_power_of_two", "next", "TILE=256, a power of two of at most 256", "up",
+        [("256", "200")],
+    ),
+    "a function of another exercise": (
+        "online_stats", "exception", "next", "Define `merge` in this file", "a value",
+        [("new_m = tl.maximum(m, tl.max(x, axis=0))", "new_m, d = merge(m, d, tl.max(x, axis=0), 1.0)")],
+    ),
+    "whole numbers into exp": (
+        KERNEL, "whole_numbers", "case", "The line to fix is line 14: `x = x.to(tl.int32)`", None,
+        [("x.to(tl.float32)", "x.to(tl.int32)")],
+    ),
+    "a product without its sign": (
+        "count_traffic", "syntax_error", "next", "5 * m * n", None,
+        [("return reads, writes", "return 5mn + 2m, 3mn + 2m")],
+    ),
+    "a product of letters": (
+        "count_traffic", "exception", "next", "m * n", "Did you mean",
+        [("return reads, writes", "return 5 * mn, 3 * mn")],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("title", OWN)
+def test_advice_is_made_of_the_learners_names_and_the_exercises_limits(tmp_path, title):
+    name, mistake, part, said, unsaid, edits = OWN[title]
+    text = stubs.solution_text(name)
+    for old, new in edits:
+        assert old in text, old
+        text = text.replace(old, new)
+    report = judged(tmp_path, text, name)
+    assert report["mistake"] == mistake, report["parts"]
+    told = report["parts"][part]
+    assert said in told and (unsaid is None or not re.search(unsaid, told)), report["parts"]
+
+
+def test_a_number_that_becomes_a_tile_is_told_what_to_start_as():
+    text = stubs.solution_text("online_stats")
+    line = next(n for n, source in enumerate(text.splitlines(), 1) if "tl.maximum" in source)
+    for name, start in (
+        ("m", 'm = tl.full([TILE], -float("inf"), tl.float32)'),
+        ("d", "d = tl.zeros([TILE]"),
+    ):
+        said = f"Loop-carried variable {name} has initial type fp32 but is re-assigned to <['256'], fp32> in "
+        said += "loop"
+        assert start in translate(said, line, text).next
+
+
+def test_a_timeout_is_told_by_what_the_file_holds():
+    def told(text):
+        why, advice = errors.slow(source.Source(text))
+        return f"{why} {advice}"
+
+    assert "line 2: `while True:`" in told("def f(x):\n    while True:\n        pass\n")
+    launch = "@triton.jit\ndef k(x):\n    pass\n\n\ndef f(x):\n    k[(x.numel(),)](x)\n"
+    assert "line 7" in told(launch) and "one after another" in told(launch) and "loop" not in told(launch)
+    assert "loop" not in told("def f(x):\n    time.sleep(60)\n")
+
+
+def test_a_file_without_a_line_is_called_empty(tmp_path):
+    path = tmp_path / "answer.py"
+    path.write_text("\n")
+    verdict = checking.judge(KERNEL, str(path), 1)
+    assert verdict.status == "todo" and "empty" in verdict.message and "stub" not in verdict.message
+
+
+def code_in(text):
+    """The calls of dotted names, and the statements that hold them, in a text."""
+    for found in re.finditer(r"(?:return |\b\w+ = )?\b(?:tl|torch|triton|np|x|numerator)\.\w+\(", text):
+        depth, end = 1, found.end()
+        while depth and end < len(text):
+            depth += {"(": 1, ")": -1}.get(text[end], 0)
+            end += 1
+        yield text[found.start() : end].removeprefix("return ")
+
+
+@pytest.mark.parametrize("name", exercises.names())
+def test_code_in_hints_and_lessons_can_be_pasted(name):
+    exercise = exercises.get(name)
+    for text in (*(hint.text for hint in exercise.hints), exercise.lesson):
+        for code in code_in(text):
+            assert code.isascii(), code
+            ast.parse(code)
 
 
 MANY = re.compile(
@@ -409,7 +530,7 @@ MANY = re.compile(
 
 
 @pytest.mark.parametrize("name", ["copy_rows", "tiled_softmax", "split_softmax"])
-def test_one_is_no_plural(tmp_path, name):
+def test_a_count_of_one_has_a_singular_noun(tmp_path, name):
     """Over the answers that are refused for what they move or where they reach."""
     counted = "extra_loads extra_stores extra_launches extra_scratch rows_unwritten out_of_bounds load_mask"
     counted += " input_overwritten store_mask grid_axes_exchanged"
@@ -444,7 +565,7 @@ def tiled_softmax(x):
 """
 
 
-def test_a_loop_without_its_step(tmp_path):
+def test_a_timeout_names_the_loop_without_a_step(tmp_path):
     text = stubs.solution_text("tiled_softmax").replace(STEP, "range(0, columns)")
     report = judged(tmp_path, text, "tiled_softmax", seconds=3)
     assert report["mistake"] == "timeout"
@@ -455,7 +576,7 @@ def test_a_loop_without_its_step(tmp_path):
     assert "i + tl.arange(0, TILE)" in report["parts"]["next"], report["parts"]
 
 
-def test_numbers_and_their_nouns():
+def test_numbers_are_written_with_their_nouns():
     assert [wording.count(n, "row") for n in (0, 1, 2, 1024)] == ["0 rows", "1 row", "2 rows", "1,024 rows"]
     assert wording.count(1, "launch", "launches") == "1 launch"
     assert wording.which("row", [3]) == "row 3"

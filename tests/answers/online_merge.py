@@ -89,6 +89,10 @@ WRONG = {
         "empty_not_neutral",
         [(MAX, MAX + "\n    m = tl.maximum(m, -3.4e38)")],
     ),
+    "a sum of 1 taken for an empty stretch": (
+        "not_associative",
+        [(END, END.replace("d1 *", "tl.where(d1 == 1.0, 0.0, d1) *"))],
+    ),
     "through logarithms": (
         "imprecise",
         [(END, "return m, tl.exp(tl.log(d1) + m1 - anchor) + tl.exp(tl.log(d2) + m2 - anchor)")],

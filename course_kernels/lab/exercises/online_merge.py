@@ -179,7 +179,10 @@ def ordinary_right(trial: Trial) -> bool:
 
 
 def is_empty(trial: Trial) -> bool:
-    return ordinary_right(trial) and bool(np.isneginf(trial.case.x).any())
+    """True if ordinary pairs are right, and all that is wrong holds an empty stretch."""
+    x = trial.case.x.T if trial.case.kind == "rows" else trial.case.x
+    x = x[:, np.atleast_2d(trial.wrong).any(axis=0)]
+    return ordinary_right(trial) and bool(np.isneginf(x).any(axis=0).all())
 
 
 def lanes_alone(trial: Trial) -> list[Case]:

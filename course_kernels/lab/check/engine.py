@@ -192,8 +192,8 @@ def told(trial: Trial, rows: list[Mistake]) -> Finding | None:
             found = [row for row in found if row.name in possible]
         if one is trial or one not in same:
             found = [row for row in found if not contradicted(one, row.name, rows)]
-        # Where several mistakes give the same here, the other inputs that came out wrong decide: those of which
-        # a row says anything.
+        # Where several mistakes give the same here, the other wrong inputs decide, if a row says anything of
+        # them.
         for other in trial.others:
             if other is not one and len({row.name for row in found}) > 1:
                 names = {row.name for row in recognised(other, rows)}

@@ -3,7 +3,8 @@
 from course_kernels.lab.check.exercise import Hint
 from course_kernels.lab.check.kernels import KernelExercise
 from course_kernels.lab.exercises.inputs import large_cases, softmax_cases
-from course_kernels.lab.exercises.softmax import KEEP_DIGITS, SOFTMAX, Softmax, softmax64, tolerance
+from course_kernels.lab.exercises.softmax import KEEP_DIGITS, SOFTMAX, softmax64, tolerance
+from course_kernels.lab.exercises.walks import Softmax
 
 EXERCISE = KernelExercise(
     name="fused_softmax",

@@ -10,6 +10,7 @@ from course_kernels.lab.check.trial import EPSILON, Trial
 from course_kernels.lab.core.wording import number
 from course_kernels.lab.exercises import softmax
 from course_kernels.lab.exercises.inputs import large_cases, random, softmax_cases
+from course_kernels.lab.exercises.walks import Softmax
 from course_kernels.lab.run.cases import Case
 
 
@@ -42,7 +43,7 @@ def cases(rng: np.random.Generator) -> list[Case]:
     return sorted(usual + own, key=lambda case: case.kind in ("far", "marked"))
 
 
-class LogSoftmax(softmax.Softmax):
+class LogSoftmax(Softmax):
     """The same, with what exp and log make of x itself."""
 
     def naive(self, x):

@@ -13,7 +13,7 @@ from course_kernels.lab.check.trial import EPSILON, Trial
 from course_kernels.lab.core.wording import number
 from course_kernels.lab.exercises import softmax
 from course_kernels.lab.exercises.inputs import large_cases, tile_cases
-from course_kernels.lab.exercises.walks import RESCALE, WALKS
+from course_kernels.lab.exercises.walks import RESCALE, WALKS, Softmax
 from course_kernels.lab.run.cases import Case
 
 INF = np.inf
@@ -49,7 +49,7 @@ def cases(rng: np.random.Generator) -> list[Case]:
     return [*tile_cases(rng, TILE, infinity=False), Case("empty", about, low.astype(np.float32))]
 
 
-class Stats(softmax.Softmax):
+class Stats(Softmax):
     """m and d as (rows,), and what walks make of them."""
 
     def __init__(self, exercise, case: Case, tile: int):

@@ -2,17 +2,15 @@
 
 import re
 from dataclasses import replace
-from functools import cached_property
 
 import numpy as np
 
 from course_kernels.lab.check import generic, strides
-from course_kernels.lab.check.arithmetic import Arithmetic
 from course_kernels.lab.check.finding import Seen
 from course_kernels.lab.check.mistakes import Mistake, Probe
 from course_kernels.lab.check.trial import EPSILON, Trial
 from course_kernels.lab.core.wording import count, number, which
-from course_kernels.lab.exercises.walks import RESCALE, WALKS, Walks
+from course_kernels.lab.exercises.walks import RESCALE, TILES
 from course_kernels.lab.run.cases import Case
 
 INF = np.inf
@@ -60,56 +58,6 @@ def tolerance(case: Case, wanted: tuple) -> np.ndarray:
 
 
 KEEP_DIGITS = "Subtract the maximum from x first; multiply by log2(e), for tl.exp2, after that."
-
-
-class Softmax(Arithmetic):
-    """x, its maximum m, the exponentials e of x − m and their sum d; and what walks in tiles make of them."""
-
-    def __init__(self, exercise, case: Case, tile: int):
-        super().__init__(exercise, case, tile)
-        x = self.x
-        with np.errstate(all="ignore"):
-            self.m = x.max(axis=1, keepdims=True)
-            self.s = x - self.m
-            self.e, self.e2 = np.exp(self.s), np.exp2(self.s)
-            self.d, self.d2 = (e.sum(axis=1, keepdims=True) for e in (self.e, self.e2))
-        self.lanes = (
-            2 ** int(np.ceil(np.log2(self.columns))) - self.columns
-        )  # past the row, in the usual block
-
-    @cached_property
-    def walks(self) -> Walks:
-        return Walks(self.x, self.tile)
-
-    def naive(self, x: np.ndarray):
-        """What exp without the maximum gives, in the dtype of x."""
-        e = np.exp(x)
-        return e / e.sum(axis=1, keepdims=True)
-
-    def pair(self, key):
-        """The result made from the maximum and the sum that a wrong walk finds; None without a walk."""
-        found = self.walks.pair(key) if self.walked else None
-        return None if found is None else self.e / found[1] * np.exp(self.m - found[0])
-
-    def ratio(self, e: np.ndarray):
-        """e divided by its sum along the row."""
-        return e / e.sum(axis=1, keepdims=True)
-
-    def tiles(self, make):
-        """make(part, running maximum, first column) of each tile, side by side; None without a walk."""
-        if not self.walked:
-            return None
-        parts = zip(self.walks.tiles, self.walks.running, range(0, self.columns, self.tile), strict=True)
-        return np.hstack([make(part, top, start) for part, top, start in parts])
-
-    def repeated(self, tile: np.ndarray):
-        """One tile's result in all tiles."""
-        padded = np.pad(tile, ((0, 0), (0, self.tile - tile.shape[1])))
-        return np.tile(padded, (1, len(self.walks.tiles)))[:, : self.columns]
-
-
-def own_top(part: np.ndarray) -> np.ndarray:
-    return part.max(axis=1, keepdims=True)
 
 
 # Predictions
@@ -197,46 +145,6 @@ PREDICTED = (
             "The exponent has the wrong sign: m − x stands where x − m should.", "Take tl.exp(x - m).",
             lambda s: s.ratio(np.exp(-s.s))),
 )  # fmt: skip
-TWO_WALKS = (
-    "Let the first walk find m and d and store nothing; in a second one load each tile again, and "
-    "store exp(x − m) / d."
-)
-# A sum of the last tile alone gives the same softmax as last_tile_only.
-TILES = (
-    *(row for row in WALKS if row.name != "sum_of_last_tile"),
-    Mistake("normalised_early",
-            "The result is stored in the first walk, when the maximum and the sum are those of the tiles so "
-            "far.",
-            TWO_WALKS, lambda s: s.tiles(lambda part, top, start: np.exp(part - top)
-            / np.exp(s.x[:, : start + s.tile] - top).sum(axis=1, keepdims=True))),
-    Mistake("normalised_early",
-            "The numerators are taken in the first walk, against the maximum of the tiles so far.",
-            TWO_WALKS, lambda s: s.tiles(lambda part, top, start: np.exp(part - top) / s.d)),
-    Mistake("normalised_early",
-            "The numerators are stored in the first walk, against the maximum of the tiles so far, and "
-            "nothing divides them.",
-            TWO_WALKS, lambda s: s.tiles(lambda part, top, start: np.exp(part - top))),
-    Mistake("own_maximum",
-            "The sum is right, but each tile's numerators are taken against the tile's own maximum.",
-            "Subtract the maximum of the row, m, in the second walk too: tl.exp(x - m) / d.",
-            lambda s: s.tiles(lambda part, top, start: np.exp(part - own_top(part)) / s.d)),
-    Mistake("own_sum", "The numerators are right, but each tile's are divided by the sum of that tile alone.",
-            "Divide by the sum of the row, d.", lambda s: s.tiles(lambda part, top, start: np.exp(part - s.m)
-            / np.exp(part - own_top(part)).sum(axis=1, keepdims=True))),
-    Mistake("not_reloaded",
-            "Every tile of the result is made from the last tile of x: that is what x still holds after the "
-            "first walk.",
-            "Load the tile again in the second walk.",
-            lambda s: s.repeated(np.exp(s.walks.tiles[-1] - s.m) / s.d) if s.walked else None),
-    Mistake("tiles_alone", "Each tile is normalised on its own, as if it were a row.",
-            "Carry the maximum and the sum from tile to tile; normalise in a second walk, when both are "
-            "final.",
-            lambda s: s.tiles(lambda part, top, start: softmax64(part))),
-    Mistake("same_tile", "Each tile of the result is that of the first tile.",
-            "In the second walk load and store at the tile's own columns, start + the lanes.",
-            lambda s: s.repeated(softmax64(s.x)[:, : s.tile]) if s.walked else None),
-)  # fmt: skip
-
 # What else shows a mistake
 
 
@@ -461,12 +369,14 @@ GLOBAL_MAX = Mistake(
 # −∞ − (−∞)
 
 
+def below_all(t: Trial) -> float:
+    """A number far below all of x."""
+    return float(np.nanmin(np.where(np.isfinite(t.case.x), t.case.x, 0))) - 2000
+
+
 def lowered(t: Trial) -> Case:
     """A very low number in place of each −∞."""
-    empty = np.isneginf(t.case.x)
-    return t.like(
-        np.where(empty, np.nanmin(np.where(np.isfinite(t.case.x), t.case.x, 0)) - 2000, t.case.x), t.case.gap
-    )
+    return t.like(np.where(np.isneginf(t.case.x), below_all(t), t.case.x), t.case.gap)
 
 
 def raised(t: Trial, rows=slice(None)) -> Case:
@@ -487,10 +397,6 @@ def padded_part(t: Trial) -> bool:
     if not np.isfinite(t.case.x[t.bad]).all():
         return False
     return bool(np.isnan(np.hstack([v[t.bad].reshape(len(t.bad), -1) for v in t.values])).any(axis=1).all())
-
-
-def below_all(t: Trial) -> float:
-    return float(np.nanmin(np.where(np.isfinite(t.case.x), t.case.x, 0))) - 2000
 
 
 BAD_LOW = Probe(lambda t: t.like(t.case.x[t.bad], t.case.gap), masked_lanes=below_all)

@@ -17,6 +17,7 @@ from course_kernels.lab.core.wording import count, grid
 from course_kernels.lab.exercises import softmax
 from course_kernels.lab.exercises.inputs import large_cases, tile_cases
 from course_kernels.lab.exercises.tiled_softmax import LONG_CALLS
+from course_kernels.lab.exercises.walks import TILES, Softmax
 from course_kernels.lab.run.cases import Case
 
 CHUNK = 1024  # the usual chunk, for which the cases are made; others may be as good
@@ -49,7 +50,7 @@ def wide_holes(judgement: Judgement) -> list[Case]:
 # What the mistakes of two launches give
 
 
-class Split(softmax.Softmax):
+class Split(Softmax):
     """The pairs of the chunks, side by side: tops and sums."""
 
     def chunks(self):
@@ -123,7 +124,7 @@ def in_chunks(row: Mistake) -> Mistake:
 
 PREDICTED = (
     *softmax.PREDICTED,
-    *(in_chunks(row) for row in softmax.TILES if row.name not in NOT_HERE),
+    *(in_chunks(row) for row in TILES if row.name not in NOT_HERE),
     Mistake("chunks_so_far", "Each chunk of the result knows of those up to itself only.", MERGE,
             lambda s: s.tiles(
                 lambda part, top, start: softmax.softmax64(s.x[:, : start + s.tile])[:, start:])),

@@ -5,7 +5,8 @@ from functools import partial
 from course_kernels.lab.check.exercise import Hint
 from course_kernels.lab.check.kernels import KernelExercise
 from course_kernels.lab.exercises.inputs import large_cases, tile_cases
-from course_kernels.lab.exercises.softmax import KEEP_DIGITS, SOFTMAX, Softmax, softmax64, tolerance
+from course_kernels.lab.exercises.softmax import KEEP_DIGITS, SOFTMAX, softmax64, tolerance
+from course_kernels.lab.exercises.walks import Softmax
 
 LONG_CALLS = (
     {"shape": [2, 2500], "dtype": "float32", "gap": 12},

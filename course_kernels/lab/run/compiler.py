@@ -223,7 +223,7 @@ def warm_up() -> None:
     cache = tempfile.TemporaryDirectory(prefix="course-lab-", ignore_cleanup_errors=True)
     atexit.register(cache.cleanup)
     os.environ["TRITON_CACHE_DIR"] = cache.name
-    with Recorder() as recorder:
+    with Recorder((90,)) as recorder:  # one is enough to set up what all of them use
         _normalize[(1,)](torch.empty(100), 100, BLOCK=128)
     assert not any(c.error for c in recorder.compiled), recorder.compiled
 

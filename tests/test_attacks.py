@@ -9,8 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from course_kernels.lab import checking, grading
-from course_kernels.lab import exercises as specs
+from course_kernels.lab import checking, exercises, grading
 from course_kernels.lab.core import progress
 from course_kernels.lab.core.files import solution_file
 from course_kernels.lab.exercises import stubs
@@ -396,8 +395,8 @@ def checkout(tmp_path, monkeypatch):
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "solutions").symlink_to(ROOT / "solutions")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(specs, "names", lambda: ("copy_rows", "safe_softmax", "fused_softmax"))
-    for name in specs.names():
+    monkeypatch.setattr(exercises, "names", lambda: ("copy_rows", "safe_softmax", "fused_softmax"))
+    for name in exercises.names():
         (tmp_path / "exercises" / f"{name}.py").write_text(stubs.solution_text(name))
     return tmp_path
 
@@ -625,7 +624,7 @@ if __name__ == "__main__":
 
 def test_ordinary_python_is_in_place():
     assert reader.out_of_place(IN_PLACE) is reader.out_of_place_in_kernels(IN_PLACE) is None
-    for name in specs.names():
+    for name in exercises.names():
         assert reader.out_of_place(stubs.solution_text(name)) is None, name
         for text in tools.right(name).values():  # judged without the compiler in a plain run
             assert reader.out_of_place_in_kernels(text) is None, text

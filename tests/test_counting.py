@@ -99,7 +99,7 @@ def test_bytes_follow_the_dtype():
     assert ledger(lambda x: x.float(), matrix(dtype=torch.float16)).bytes == (2 + 4) * M * N
 
 
-def test_what_was_allocated_and_how_much_of_it_at_once():
+def test_ledger_counts_memory_allocated_and_held_at_once():
     kept = ledger(eager.softmax, matrix())  # its local names hold every intermediate to the end
     assert kept.allocated == kept.peak == 4 * (3 * M * N + 2 * M)
     chained = ledger(lambda x: x.exp().exp().exp().exp(), matrix())  # each is let go once the next is there
@@ -119,7 +119,7 @@ def test_a_ledger_shows_itself_and_keeps_the_result():
     )
 
 
-def test_what_a_function_raises_comes_through():
+def test_ledger_lets_exceptions_through():
     with pytest.raises(ZeroDivisionError):
         ledger(lambda: 1 / 0)
     with pytest.raises(TypeError, match="cannot be called"):
@@ -180,7 +180,7 @@ def test_the_published_count():
 @pytest.mark.parametrize(
     "name, rows, columns", [("fused_row", 1000, 1024), ("multi_row", 3000, 20), ("tiled", 700, 5000)]
 )
-def test_what_is_extended_is_what_the_whole_shape_gives(name, rows, columns, monkeypatch):
+def test_extrapolated_traffic_equals_the_whole_shapes(name, rows, columns, monkeypatch):
     softmax = traffic_facts.softmax_of(name)
     monkeypatch.setattr(traffic_facts, "IN_FULL_ELEMENTS", 0)
     extended = traffic_facts.count_function(softmax, rows, columns, "float32")
@@ -200,7 +200,7 @@ def test_a_kernel_whose_chunks_follow_the_size_is_launched_whole(monkeypatch):
     assert (extended["loads"], extended["stores"]) == (whole["loads"], whole["stores"])
 
 
-def test_what_is_no_line_is_not_extended():
+def test_nonlinear_traffic_is_not_extrapolated():
     def bent(row_counts, of=None):
         return [{"loads": n * n, "stores": n, "bytes": n, "by_op": [], "launches": []} for n in row_counts]
 
@@ -212,7 +212,7 @@ def test_what_is_no_line_is_not_extended():
 
 
 @metered_here
-def test_a_function_of_ones_own():
+def test_traffic_of_a_function():
     assert traffic(lambda x: torch.softmax(x, 1) * 2, 7, 9).loads == 2 * 63
     got = traffic(lambda x: fused_row.softmax(x * 2), 7, 9)  # an operation and a kernel together
     assert (got.loads, got.stores) == (2 * 63, 2 * 63)
@@ -227,7 +227,7 @@ def test_modules_and_known_functions_go_by_their_names():
     assert traffic(torch.softmax, 2, 3).loads == 6
 
 
-def test_refusals_are_sentences():
+def test_wrong_arguments_are_refused_in_a_sentence():
     with pytest.raises(KeyError, match="There is no softmax called 'fastest'.*fused_row.*copy_rows"):
         traffic("fastest", 3, 4)
     with pytest.raises(ValueError, match="at most 32,768"):
@@ -242,7 +242,7 @@ def test_refusals_are_sentences():
         traffic("break_padding", 2, 4)
 
 
-def test_nothing_moves_nothing():
+def test_an_empty_matrix_moves_nothing():
     assert traffic("fused_row", 0, 5).json() == {"loads": 0, "stores": 0, "bytes": 0}
 
 
@@ -274,7 +274,7 @@ def test_a_learners_file_is_counted(learner):
     )
 
 
-def test_a_learners_file_that_does_not_run_is_a_sentence(learner):
+def test_traffic_of_a_file_that_does_not_run_says_why(learner):
     with pytest.raises(ValueError, match="not done yet"):
         traffic("fused_softmax", 4, 50)
     learner("fused_softmax", "def fused_softmax(x):\n    return y\n")

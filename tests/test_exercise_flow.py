@@ -10,9 +10,8 @@ import time
 import nbformat
 import pytest
 
-from course_kernels.lab import exercises as specs
-from course_kernels.lab import magics
-from course_kernels.lab.core import progress as learning
+from course_kernels.lab import exercises, magics
+from course_kernels.lab.core import progress
 from course_kernels.lab.core.files import save_with_history, write_atomically
 from course_kernels.lab.exercises import stubs
 from stored import ROOT, stored_files
@@ -121,7 +120,7 @@ def test_a_kernel_from_a_cell_runs(cell):
 SAVER = """
 import sys
 from pathlib import Path
-from course_kernels.lab.core import progress as learning
+from course_kernels.lab.core import progress
 from course_kernels.lab.core.files import save_with_history
 path = Path("exercises/fused_softmax.py")
 number = int(sys.argv[1])
@@ -129,7 +128,7 @@ print("ready", flush=True)
 while True:
     number += 1
     save_with_history(path, f"ANSWER = {number}\\n" + "#" * 20000 + "\\n# end\\n")
-    learning.note_attempt("fused_softmax", "fail")
+    progress.note_attempt("fused_softmax", "fail")
     print(number, flush=True)
 """
 
@@ -163,13 +162,13 @@ def test_kill_at_any_moment_loses_nothing(cell, monkeypatch):
         assert number >= last
         kept = {int(p.read_text().split()[2]) for p in (folder / ".history").glob("*.py")}
         assert set(range(1, number)) <= kept | {number}, "a version is gone"
-        attempts = learning.of("fused_softmax")["attempts"]
+        attempts = progress.of("fused_softmax")["attempts"]
         assert attempts >= number - 1 - 25 and not list(folder.glob("*.damaged-*"))
         last = number
     assert last > 5
 
 
-def test_a_full_disk_leaves_the_old_answer(tmp_path, monkeypatch):
+def test_full_disk_leaves_the_old_answer(tmp_path, monkeypatch):
     path = tmp_path / "answer.py"
     write_atomically(path, "old\n")
 
@@ -187,13 +186,13 @@ def test_a_full_disk_leaves_the_old_answer(tmp_path, monkeypatch):
 
 
 def test_a_stub_names_what_to_do_and_keeps_the_rest():
-    for name in specs.names():
+    for name in exercises.names():
         solution, stub = stubs.solution_text(name), stubs.stub(name)
         assert "SOLUTION" not in stub and "SOLUTION" not in solution
         assert "raise NotImplementedError(" in stub
         assert "raise NotImplementedError(" not in solution
         compile(stub, name, "exec")
-        assert f"def {specs.get(name).entry}(" in stub or name == "count_traffic"
+        assert f"def {exercises.get(name).entry}(" in stub or name == "count_traffic"
 
 
 def test_marks_that_do_not_match_are_refused():
@@ -203,7 +202,7 @@ def test_marks_that_do_not_match_are_refused():
 
 
 def test_exercises_are_the_stubs(untouched_exercises):
-    for name in specs.names():
+    for name in exercises.names():
         assert (untouched_exercises / f"{name}.py").read_text() == stubs.stub(name), (
             f"exercises/{name}.py has drifted from solutions/{name}.py: run scripts/refresh_stubs.py"
         )
@@ -217,16 +216,16 @@ def test_notebook_cells_are_the_stubs():
                 head, _, body = cell.source.partition("\n")
                 name = head.split()[1]
                 found.append(name)
-                assert specs.get(name).notebook in path
+                assert exercises.get(name).notebook in path
                 assert body.rstrip("\n") == stubs.stub(name).rstrip("\n"), (
                     f"{path}: run scripts/refresh_stubs.py"
                 )
     if found:
-        assert sorted(found) == sorted(specs.names()), "every exercise has its cell, once"
+        assert sorted(found) == sorted(exercises.names()), "every exercise has its cell, once"
 
 
-def test_hints_and_briefs():
-    for name in specs.names():
-        exercise = specs.get(name)
+def test_every_exercise_has_a_brief_three_hints_and_a_lesson():
+    for name in exercises.names():
+        exercise = exercises.get(name)
         assert len(exercise.hints) == 3 and exercise.brief and exercise.lesson
         assert all(len(h.text) > 40 and h.symptom for h in exercise.hints)

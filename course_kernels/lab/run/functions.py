@@ -1,4 +1,4 @@
-"""Run exercises whose answer is no kernel: PyTorch steps, formulas, an input to find.
+"""Run answers that are not kernels: PyTorch steps, formulas, an input to find.
 
 Like `kernels`, this runs next to the learner's code, reports JSON types, and compares nothing.
 """

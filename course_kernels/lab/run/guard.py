@@ -2,7 +2,7 @@
 
 Python's audit events give the sentences; `landlock`, where Linux has it, holds against what goes around them.
 Against code that changes how the check counts, in the process that it shares with the meter, there is
-neither: for that, what passes is read first (`allowed`).
+neither: for that there are `reader` and `confine`.
 """
 
 import os

@@ -1,7 +1,7 @@
-"""Take rights away from this process for good, by Linux's Landlock: what no Python code can undo.
+"""Take rights away from this process for good, by Linux's Landlock, which no Python code can undo.
 
 Rights are named by path: a list of what may still be read and written, for a process and all that it starts.
-Where the kernel has no Landlock (before 5.13, or switched off), nothing happens, and `doors` stands alone.
+Where the kernel has no Landlock (before 5.13, or switched off), nothing happens, and `guard` stands alone.
 """
 
 import ctypes
@@ -62,7 +62,7 @@ def _call_prctl(option: int) -> None:
 
 
 def _all_but(closed: set[str]) -> list[str]:
-    """What lies beside the way from / to the closed folders: together, everything that is not closed."""
+    """Every path that does not lead to a closed folder, named as high up as it can be."""
     way = {parent for path in closed for parent in _parents(path)}
     open_, folders = [], ["/"]
     while folders:

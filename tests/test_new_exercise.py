@@ -10,7 +10,7 @@ from course_kernels.lab import exercises
 from course_kernels.lab.check import bounds, cost, generic, running, written
 from tests.answers import tools
 
-# What a contributor changes in the files of `new row_max`, from a row's sum to its maximum.
+# What a contributor changes in the files of a new exercise, from a row's sum to its maximum.
 NAN = "tl.sum(tl.where(x == x, 0.0, x), axis=0)"  # tl.max leaves a NaN out
 SOLUTION = {"other=0.0": 'other=-float("inf")', "tl.sum(x, axis=0)": f"tl.max(x, axis=0) + {NAN}"}
 EXERCISE = {
@@ -101,7 +101,7 @@ from course_kernels.lab.run import forkserver
 jobs = {}
 for path, seed in json.load(sys.stdin):
     job = "course_kernels.lab.exercises.jobs:judge_file"
-    jobs[path] = forkserver.submit("interpret", job, name="row_max", path=path, seed=seed)
+    jobs[path] = forkserver.submit("interpret", job, name="row_largest", path=path, seed=seed)
 print(json.dumps({path: job.result(200) for path, job in jobs.items()}))
 """
 
@@ -120,15 +120,17 @@ def lab(folder, *arguments, **options):
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory):
-    """A course with the exercise row_max just made, summing rows still."""
+    """A course with an exercise just made, summing rows still."""
     from stored import NOT_GIT, is_checkout, write_stored
 
     if not is_checkout():
         pytest.skip(f"Needs the course as handed out: {NOT_GIT}.")
     folder = write_stored(tmp_path_factory.mktemp("course"))
-    make = "from course_kernels.lab.exercises import skeleton; print(*skeleton.write('row_max'), sep='\\n')"
+    make = (
+        "from course_kernels.lab.exercises import skeleton; print(*skeleton.write('row_largest'), sep='\\n')"
+    )
     made = lab(folder, make)
-    assert made.returncode == 0 and "solutions/row_max.py" in made.stdout, made.stderr
+    assert made.returncode == 0 and "solutions/row_largest.py" in made.stdout, made.stderr
     return folder
 
 
@@ -146,12 +148,12 @@ def judged(folder, texts):
 
 
 def test_new_exercise_works_as_written(course):
-    stub = (course / "exercises" / "row_max.py").read_text()
+    stub = (course / "exercises" / "row_largest.py").read_text()
     assert "raise NotImplementedError" in stub and "tl.sum" not in stub
-    assert '"row_max",' in (course / "course_kernels" / "lab" / "exercises" / "__init__.py").read_text()
+    assert '"row_largest",' in (course / "course_kernels" / "lab" / "exercises" / "__init__.py").read_text()
     cells = (course / "notebooks" / f"{exercises.get(exercises.names()[-1]).notebook}.ipynb").read_text()
-    assert "%%exercise row_max" in cells and 'check(\\"row_max\\")' in cells
-    solution = (course / "solutions" / "row_max.py").read_text()
+    assert "%%exercise row_largest" in cells and 'check(\\"row_largest\\")' in cells
+    solution = (course / "solutions" / "row_largest.py").read_text()
     report = judged(course, {"solution": solution})["solution"]
     assert report["status"] == "pass", report["parts"]
     largest = edited(solution, [("tl.sum(x, axis=0)", "tl.max(x, axis=0)")])
@@ -159,8 +161,8 @@ def test_new_exercise_works_as_written(course):
 
 
 def test_new_exercise_names_wrong_answers_in_its_own_words(course):
-    solution = edited((course / "solutions" / "row_max.py").read_text(), SOLUTION.items())
-    file = course / "course_kernels" / "lab" / "exercises" / "row_max.py"
+    solution = edited((course / "solutions" / "row_largest.py").read_text(), SOLUTION.items())
+    file = course / "course_kernels" / "lab" / "exercises" / "row_largest.py"
     file.write_text(edited(file.read_text(), EXERCISE.items()))
     texts = {title: edited(solution, edits) for title, (_, edits) in WRONG.items()}
     reports = judged(course, texts | {"right": solution})

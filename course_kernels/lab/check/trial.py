@@ -207,6 +207,7 @@ class Trial:
             start = f"{pointer} + {words['row']} * {stride}"
             words |= {f"{tensor}_ptr": pointer, f"{tensor}_stride": stride, f"{tensor}_start": start,
                       f"{tensor}_address": f"{start} + {words['lanes']}"}  # fmt: skip
+        words["columns"] = self.columns_name(kernel, words["columns"])
         fill = self.exercise.fill
         code = (
             "0.0"
@@ -219,3 +220,10 @@ class Trial:
         )
         return words | {"fill": number(fill or 0), "fill_code": code,
                         "and_other": "" if fill is None else f", and other={code}"}  # fmt: skip
+
+    def columns_name(self, kernel: str | None, compared: str) -> str:
+        """The kernel's name for the number of columns; compared: what its lanes are compared with."""
+        launch = next((one["numbers"] for one in self.facts.launches if one["kernel"] == kernel), {})
+        plain = [name for name, value in launch.items() if value == self.columns and "stride" not in name]
+        own = compared.split()[0]
+        return own if own in plain or not plain else plain[0]

@@ -9,7 +9,7 @@ from course_kernels.lab.check import generic
 from course_kernels.lab.check.bounds import called
 from course_kernels.lab.check.cost import Price
 from course_kernels.lab.check.exercise import Hint
-from course_kernels.lab.check.finding import Counted, Likely
+from course_kernels.lab.check.finding import Counted, Likely, Seen
 from course_kernels.lab.check.kernels import KernelExercise
 from course_kernels.lab.check.mistakes import Mistake, Probe
 from course_kernels.lab.check.trial import Judgement, Trial
@@ -226,7 +226,7 @@ SCRATCH = (
         when=unwritten,
         why="its program ‹program› loads ‹elements›. torch.empty does not clear what it allocates; here it "
         "holds NaN. The launches were ‹launches›.",
-        kind=Counted,
+        kind=Seen,
     ),
     Mistake(
         "padding_missing",

@@ -8,21 +8,18 @@ and there is a GPU, it runs there too. Nothing of the learner's is executed in t
 import secrets
 import time
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
 
 from course_kernels import mode
-from course_kernels.lab import exercises as specs
+from course_kernels.lab import exercises
 from course_kernels.lab.check.source import prints_in_kernel
-from course_kernels.lab.core import progress as learning
+from course_kernels.lab.core import progress as state
 from course_kernels.lab.core.files import exercise_file
-from course_kernels.lab.core.wording import printable
 from course_kernels.lab.exercises import stubs
 from course_kernels.lab.run import forkserver
-from course_kernels.lab.show.picture import Display, Table
+from course_kernels.lab.show import verdict as look
+from course_kernels.lab.show.picture import Display, Prose, Source, Stack, Table
 
-STATUS_WORDS = {"pass": "Passed", "fail": "Not yet", "todo": "Not done yet", "error": "It did not run"}
-STATUS_COLORS = {"pass": "#009E73", "fail": "#D55E00", "todo": "#767676", "error": "#CC3311"}
 SECONDS = 600  # the longest to wait for a check: far more than the limits of its runs, on any machine
 
 
@@ -59,53 +56,15 @@ class Verdict(Display):
         }
 
     def plain(self) -> str:
-        lines = [f"{self.exercise}: {STATUS_WORDS[self.status].lower()}", self.message]
-        if self.compiled:
-            lines.append(self.table().plain())
-        if self.printed.strip():
-            lines.append(f"Your code printed:\n{printable(self.printed[:800]).rstrip()}")
-        if self.remark:
-            lines.append(self.remark)
-        if self.lesson:
-            lines.append(self.lesson)
-        lines.append(self.how)
-        return "\n\n".join(line for line in lines if line)
+        return look.as_text(self, self.table())
 
     def html(self) -> str:
-        color = STATUS_COLORS[self.status]
-        badge = f"background:{color};color:#fff;border-radius:4px;padding:2px 8px;font-weight:bold"
-        words = STATUS_WORDS[self.status]
-        body = [
-            f'<p style="margin:4px 0"><span style="{badge}">{words}</span> <code>{self.exercise}</code></p>'
-        ]
-        for key in ("what", "case", "why", "next"):
-            if text := self.parts.get(key):
-                weight = "font-weight:bold;" if key == "what" else ""
-                label = {"why": "Why: ", "next": "Next: "}.get(key, "")
-                if "\n" in text:
-                    style = "margin:6px 0;white-space:pre-wrap;background:none;color:inherit"
-                    style += ";word-break:normal;overflow-wrap:anywhere"  # not Jupyter's break-all
-                    body.append(f'<pre style="{style}">{escape(text)}</pre>')
-                else:
-                    label = f"<b>{label}</b>" if label else ""
-                    body.append(f'<p style="margin:6px 0;max-width:75ch;{weight}">{label}{escape(text)}</p>')
-        body += [f'<p style="margin:6px 0;max-width:75ch">{escape(line)}</p>' for line in self.earned]
-        if self.compiled:
-            body.append(self.table().html())
-        if self.printed.strip():
-            printed = escape(printable(self.printed[:800]))
-            body.append(f"<details><summary>What your code printed</summary><pre>{printed}</pre></details>")
-        if self.remark:
-            body.append(f'<p style="margin:6px 0;max-width:75ch">{escape(self.remark)}</p>')
-        if self.lesson:
-            body.append(f'<p style="margin:8px 0;max-width:75ch">{escape(self.lesson)}</p>')
-        body.append(f'<p style="margin:6px 0;opacity:0.75;font-size:90%">{escape(self.how)}</p>')
-        return (
-            f'<div style="border-left:4px solid {color};padding:4px 12px;color:inherit">{"".join(body)}</div>'
-        )
+        return look.as_html(self, self.table())
 
-    def table(self) -> Table:
-        """Registers, spills and occupancy, a row an architecture."""
+    def table(self) -> Table | None:
+        """Registers, spills and occupancy of the first call compiled, a row an architecture; None without."""
+        if not self.compiled:
+            return None
         from course_kernels.lab.report import compiled_table
 
         first = [row for row in self.compiled if row["call"] == self.compiled[0]["call"]]
@@ -123,14 +82,14 @@ def check(name: str, file: str | None = None, seed: int | None = None) -> Verdic
     Raises:
         KeyError: no exercise of this name. FileNotFoundError: a file was named, and it is not there.
     """
-    if name not in specs.names():
-        specs.get(name)  # raises, and names those there are
+    if name not in exercises.names():
+        exercises.get(name)  # raises, and names those there are
     if file is not None and not Path(file).is_file():
         raise FileNotFoundError(f"{file} is no file." if Path(file).exists() else f"There is no file {file}.")
     path = str(Path(file).resolve() if file else exercise_file(name))
     verdict = judge(name, path, secrets.randbits(32) if seed is None else seed)
     if file is None:
-        learning.note_attempt(name, verdict.status)
+        state.note_attempt(name, verdict.status)
     return verdict
 
 
@@ -140,7 +99,7 @@ def judge(name: str, path: str, seed: int) -> Verdict:
     Everything that needs torch or triton happens in the servers, so a check from the shell starts at once.
     """
     started = time.monotonic()
-    if found := stubs.standing(specs.get(name), path):  # told without a server, and without torch
+    if found := stubs.standing(exercises.get(name), path):  # told without a server, and without torch
         status, mistake, parts = found
         return Verdict(name, status, mistake, "\n".join(parts.values()), time.monotonic() - started, parts)
     deadline = started + SECONDS
@@ -217,10 +176,9 @@ def _another_path(kernels: set[str]) -> dict:
 
 def hint(name: str):
     """The next hint for an exercise; each call gives one more, and the first ones stay."""
-    from course_kernels.lab.show.picture import Prose
 
-    exercise = specs.get(name)
-    shown = learning.note_hint(name, len(exercise.hints))
+    exercise = exercises.get(name)
+    shown = state.note_hint(name, len(exercise.hints))
     lines = [f"{i}. If {h.symptom}: {h.text}" for i, h in enumerate(exercise.hints[:shown], 1)]
     left = len(exercise.hints) - shown
     lines.append(
@@ -231,47 +189,41 @@ def hint(name: str):
 
 def solution(name: str, anyway: bool = False):
     """The solution's source: after a pass or three attempts, or at once with anyway=True."""
-    from course_kernels.lab.lesson import Source
-    from course_kernels.lab.show.picture import Prose
 
-    specs.get(name)
-    state = learning.of(name)
-    if not anyway and not state["passed"] and state["attempts"] < learning.ATTEMPTS_BEFORE_SOLUTION:
-        left = learning.ATTEMPTS_BEFORE_SOLUTION - state["attempts"]
+    exercises.get(name)
+    done = state.of(name)
+    if not anyway and not done["passed"] and done["attempts"] < state.ATTEMPTS_BEFORE_SOLUTION:
+        left = state.ATTEMPTS_BEFORE_SOLUTION - done["attempts"]
         return Prose(
             f"The solution opens after a pass, or after {left} more attempt{'s' if left > 1 else ''}. "
             f'hint("{name}") helps until then, and solution("{name}", anyway=True) opens it now: reading is '
             "a way to learn too."
         )
-    return Source(stubs.solution_text(name), f"solutions/{name}.py", 1)
+    return Source(stubs.solution_text(name), f"solutions/{name}.py")
 
 
 def yours(name: str, otherwise):
     """The learner's own function of an exercise that has passed, as its file is now; else `otherwise`."""
-    from course_kernels.lab import exercises as specs
-    from course_kernels.lab.core.files import exercise_file
     from course_kernels.lab.run.loading import load_entry
 
     path = exercise_file(name)
-    if name not in specs.names() or not path.exists() or not learning.of(name)["passed"]:
+    if name not in exercises.names() or not path.exists() or not state.of(name)["passed"]:
         return otherwise
     try:
-        return load_entry(str(path), specs.get(name).entry)
+        return load_entry(str(path), exercises.get(name).entry)
     except Exception:  # changed since it passed, and it does not run: the check says why
         return otherwise
 
 
 def progress():
     """A table: every exercise, its attempts and hints, when it passed, and what is next."""
-    from course_kernels.lab import exercises as specs
-    from course_kernels.lab.show.picture import Prose, Stack, Table
 
-    states = {name: learning.of(name) for name in specs.names()}
+    states = {name: state.of(name) for name in exercises.names()}
     rows = [
-        [name, specs.get(name).notebook, s["attempts"], s["hints"], s["passed"] or "not yet"]
+        [name, exercises.get(name).notebook, s["attempts"], s["hints"], s["passed"] or "not yet"]
         for name, s in states.items()
     ]
     table = Table(rows, ["exercise", "notebook", "attempts", "hints", "passed"])
     left = [name for name, s in states.items() if not s["passed"]]
-    text = f"Next: {left[0]}, in {specs.get(left[0]).notebook}." if left else "All exercises are passed."
+    text = f"Next: {left[0]}, in {exercises.get(left[0]).notebook}." if left else "All exercises are passed."
     return Stack(table, Prose(text))

@@ -16,7 +16,7 @@ from importlib import metadata
 
 from course_kernels.lab.core.files import KERNELS
 from course_kernels.lab.core.wording import cell, is_number, read_number
-from course_kernels.lab.show.picture import PROSE, Display, Prose, Source, Stack, Table, source_of  # noqa: F401
+from course_kernels.lab.show.picture import PROSE, Display, Prose, Stack, Table, source_of
 
 _predictions: dict[str, Prediction] = {}  # one a key, for as long as this process lives
 HOW = ("counted", "computed", "compiled", "recorded", "measured here", "published")

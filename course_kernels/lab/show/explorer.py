@@ -34,7 +34,7 @@ WIDTHS = sorted(
 LIVE_SECONDS = 1.5  # measuring at one width, all contenders together
 LARGE, UNALIGNED, FIXED, FEW, BY_HAND = "large", "unaligned", "4096 rows", "few rows", "by hand"
 SHAPES = {
-    LARGE: "as many rows as fill memory",
+    LARGE: "rows to fill memory",
     UNALIGNED: "the same, unaligned widths",
     FIXED: "4096 rows",
     FEW: "few rows",

@@ -141,8 +141,8 @@ def steps(w, description, value, most):
 
 
 def choice(w, description, options, value):
-    wide = w.Layout(width="auto", max_width="330px")
-    return w.Dropdown(description=description, options=options, value=value, layout=wide)
+    beside = {"layout": w.Layout(width="auto", max_width="300px"), "style": {"description_width": "60px"}}
+    return w.Dropdown(description=description, options=options, value=value, **beside)
 
 
 def box(w, description, value):

@@ -1,4 +1,4 @@
-"""Lint: ruff over the code; the rooms' imports; ruff over the notebooks as git has them staged, without outputs.
+"""Lint: ruff over the code; the rooms' imports; ruff over the notebooks as git has them, without outputs.
 
 A learner's working copy of a notebook holds outputs and answers, and that is as it should be; what git
 stores must hold neither. So notebooks are taken from git's index: stage a notebook to have it linted.
@@ -59,7 +59,10 @@ def lint_notebooks() -> bool:
 def main(what: str | None = None) -> int:
     parts = {"code": lint_code, "imports": lint_imports, "notebooks": lint_notebooks}
     if what is not None and what not in parts:
-        print(f"There is no {what!r} to lint: say code, imports, notebooks, or nothing for all.", file=sys.stderr)
+        print(
+            f"There is no {what!r} to lint: say code, imports, notebooks, or nothing for all.",
+            file=sys.stderr,
+        )
         return 2
     clean = [part() for name, part in parts.items() if what in (None, name)]
     if all(clean):

@@ -369,7 +369,8 @@ def test_a_figure_says_how_it_was_got(monkeypatch):
     lesson.predict("k", "How many?", 5)
     assert "published ÷ predicted" in lesson.compare("k", 20, how="published").plain()
     assert "The published figure is 4 times" in lesson.compare("k", 20, how="published").verdict
-    assert "measured ÷ predicted" in lesson.compare("k", 20).plain()
+    assert "measured ÷ predicted" in lesson.compare("k", 20, how="measured").plain()
+    assert "computed ÷ predicted" in lesson.compare("k", 20).plain(), "nothing was measured"
 
 
 # (exercise, a kept wrong answer, the part of the message, what must stand there, what must not)

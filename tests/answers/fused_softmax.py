@@ -86,22 +86,9 @@ WRONG = {
         "answer_opened",
         [("import torch\n", "import torch\nfrom course_kernels.lab import check\n")],
     ),
-    "os.environ": (
-        "out_of_place",
-        [("import torch\n", "import os\nimport torch\nos.environ['TRITON_INTERPRET'] = '1'\n")],
-    ),
     "an argument parser": (
         "out_of_place",
         [("import torch\n", "import argparse\nimport torch\nPARSER = argparse.ArgumentParser()\n")],
-    ),
-    "an attribute of one's own set later": (
-        "out_of_place",
-        [
-            (
-                "import torch\n",
-                "import torch\nclass Options: pass\nOPTIONS = Options()\nOPTIONS.num_warps = 4\n",
-            )
-        ],
     ),
     "one maximum for the rows of a 2-D tile": (
         "global_max",
@@ -362,7 +349,7 @@ WRONG = {
         [("import torch\n", "import torch\nexec(open('solutions/fused_softmax.py').read())\n")],
     ),
     "the hooks replaced": (
-        "checker_changed",
+        "out_of_place",
         [
             (
                 "import torch\n",
@@ -403,18 +390,41 @@ WRONG = {
     ),
     "renamed": ("entry_missing", [("def fused_softmax(", "def softmax_fused(")]),
     "the inputs summed": ("sum_of_inputs", [("tl.sum(numerator, axis=0)", "tl.sum(x, axis=0)")]),
-    "half the sum": ("scaled", [("numerator / tl.sum(numerator, axis=0)", "numerator / (0.5 * tl.sum(numerator, axis=0))")]),
+    "half the sum": (
+        "scaled",
+        [("numerator / tl.sum(numerator, axis=0)", "numerator / (0.5 * tl.sum(numerator, axis=0))")],
+    ),
     "the place of the maximum": ("place_subtracted", [("tl.max(x, axis=0)", "tl.argmax(x, axis=0)")]),
     "powers of two only": (
-        "power_of_two_only", [("rows, columns = x.shape", "rows, columns = x.shape\n    assert columns & (columns - 1) == 0, columns")],
+        "power_of_two_only",
+        [
+            (
+                "rows, columns = x.shape",
+                "rows, columns = x.shape\n    assert columns & (columns - 1) == 0, columns",
+            )
+        ],
     ),
-    "a term of the whole tile": ("nan_spreads", TWO_ROWS.replace("e = tl.exp(", "x = x + 0.0 * tl.sum(tl.where(mask, x * 1e-9, 0.0))\n    e = tl.exp(")),
+    "a term of the whole tile": (
+        "nan_spreads",
+        TWO_ROWS.replace(
+            "e = tl.exp(", "x = x + 0.0 * tl.sum(tl.where(mask, x * 1e-9, 0.0))\n    e = tl.exp("
+        ),
+    ),
     "down the columns": ("wrong_axis", DOWN),
-    "the sum down the columns": ("wrong_axis", DOWN.replace("tl.max(x, axis=0)[None, :]", "tl.max(x, axis=1)[:, None]")),
+    "the sum down the columns": (
+        "wrong_axis",
+        DOWN.replace("tl.max(x, axis=0)[None, :]", "tl.max(x, axis=1)[:, None]"),
+    ),
 }
 
 RIGHT = {
     "two rows a program, 2-D tiles": TWO_ROWS,
+    "os.environ": "import os\n"
+    + TWO_ROWS.replace("@triton.jit", "os.environ['TRITON_INTERPRET'] = '1'\n\n\n@triton.jit"),
+    "an attribute of one's own set later": TWO_ROWS.replace(
+        "@triton.jit",
+        "class Options:\n    pass\n\n\nOPTIONS = Options()\nOPTIONS.num_warps = 4\n\n\n@triton.jit",
+    ),
     "a persistent loop over rows": HEAD
     + """@triton.jit
 def kernel(x_ptr, y_ptr, xs, ys, rows, columns, B: tl.constexpr):

@@ -2,6 +2,7 @@
 
 from course_kernels.lab.check.errors import check_error
 from course_kernels.lab.check.finding import Evidence, Finding
+from course_kernels.lab.check.trial import Judgement
 from course_kernels.lab.check.values import Trial
 from course_kernels.lab.core.wording import count
 from course_kernels.lab.run.cases import Case
@@ -121,7 +122,7 @@ def traffic(exercise, path: str, row_counts, columns: int, dtype: str) -> list[d
         for n in row_counts
     ]
     counted = []
-    for trial in Trial.of(exercise, session, fresh):
+    for trial in Trial.of(Judgement(exercise, session), fresh):
         check_error(trial.facts, trial.case, exercise)
         moving = [row for row in trial.facts.operations if row["bytes"]]
         totals = (sum(row[key] for row in moving) for key in ("reads", "writes", "bytes"))

@@ -13,17 +13,19 @@ import numpy as np
 from course_kernels.lab.check.exercise import Exercise
 from course_kernels.lab.check.finding import Finding, Fits, Proven
 from course_kernels.lab.check.mistakes import Mistake, fill
+from course_kernels.lab.check.trial import Judgement
+from course_kernels.lab.check.trial import Trial as MeteredTrial
 
 
 def judge(exercise: "ValueExercise", session) -> list[str]:
     """What a right answer earned; raises the Finding for the first case that is wrong."""
-    trials = Trial.of(exercise, session, exercise.cases(session.rng))
-    for trial in trials:
-        exercise.check_run(trial)
-        if trial.wrong.any():
-            raise diagnose(trial)
-    for trial in trials:
-        exercise.check_right(trial)
+    trials = Trial.of(Judgement(exercise, session), exercise.cases(session.rng))
+    for one in trials:
+        exercise.check_run(one)
+        if one.wrong.any():
+            raise diagnose(one)
+    for one in trials:
+        exercise.check_right(one)
     return exercise.earned(trials)
 
 
@@ -67,57 +69,23 @@ class ValueExercise(Exercise):
     judged: Callable = judge
 
 
-class Trial:
-    """One case, and what the learner's function made of it; its names are those of `check.trial.Trial`.
+class Trial(MeteredTrial):
+    """One case, and what the learner's function made of it. trials: all of one run, this one among them."""
 
-    trials: all of one run, this one among them.
-    """
-
-    def __init__(self, exercise: ValueExercise, session, case, facts, trials: list["Trial"]):
-        self.exercise, self.session, self.case, self.facts = exercise, session, case, facts
-        self.trials = trials
+    trials: list["Trial"]
 
     @classmethod
-    def of(cls, exercise: ValueExercise, session, cases: list) -> list["Trial"]:
+    def of(cls, judgement: Judgement, cases: list) -> list["Trial"]:
         """A run of the cases, up to the first that raised."""
-        trials: list[Trial] = []
-        facts = exercise.run(session, cases)
-        trials += (cls(exercise, session, c, f, trials) for c, f in zip(cases, facts, strict=False))
+        facts = judgement.exercise.run(judgement.session, cases)
+        trials = [cls(judgement, case, one) for case, one in zip(cases, facts, strict=False)]
+        for one in trials:
+            one.trials = trials
         return trials
 
     def run(self, cases) -> list["Trial"]:
         """Another run, of other cases."""
-        return Trial.of(self.exercise, self.session, cases if isinstance(cases, list) else [cases])
-
-    # The input
-
-    @property
-    def rows(self) -> int:
-        return self.case.x.shape[0]
-
-    @property
-    def dtype(self) -> str:
-        return str(self.case.x.dtype)
-
-    @property
-    def finite(self) -> bool:
-        return bool(np.isfinite(self.case.x).all())
-
-    @property
-    def x(self) -> np.ndarray:
-        return self.case.x.astype(np.float64)
-
-    @property
-    def top(self) -> np.ndarray:
-        """The largest value of each row of x, (rows, 1)."""
-        return self.x.max(axis=1, keepdims=True)
-
-    @property
-    def about(self) -> str:
-        """The case in one sentence."""
-        return f"The case: x is {self.case.shape} {self.dtype}, {self.case.about}."
-
-    # What came out
+        return Trial.of(self.judgement, cases if isinstance(cases, list) else [cases])
 
     @cached_property
     def expected(self) -> tuple[np.ndarray, ...]:
@@ -129,22 +97,12 @@ class Trial:
         """The outputs, in float64."""
         return tuple(self.facts.values(i).astype(np.float64) for i in range(len(self.facts.outputs)))
 
-    @property
-    def got(self) -> np.ndarray:
-        """The first output."""
-        return self.values[0]
-
-    @property
-    def wanted(self) -> np.ndarray:
-        """The first output as it should be."""
-        return self.expected[0]
-
     @cached_property
     def wrong(self) -> np.ndarray:
         """A mask of what is wrong."""
         return self.exercise.wrong(self.case, self.values)
 
-    @property
+    @cached_property
     def bad(self) -> np.ndarray:
         """The rows in which anything is wrong."""
         return np.flatnonzero(self.wrong.reshape(len(self.wrong), -1).any(axis=1))

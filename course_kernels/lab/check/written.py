@@ -82,6 +82,8 @@ class Written(Trial):
             "again": self.again, "rows": len(self.stored), "all": count(self.stored.size, "element"),
             "first_row": first // self.stored.shape[1], "first_column": first % self.stored.shape[1],
             "left": f"{self.stored.size - first:,}", "empty": which("row", self.empty),
+            "rows_were": f"{'A row' if len(self.empty) == 1 else 'Rows'} of {self.kind.name} "
+                         f"{'was' if len(self.empty) == 1 else 'were'}",
             "over": int(np.argmax(self.stored.max(axis=1))), "grid": grid(launches[-1]), "row_": row,
             "missing": f"{len(missing):,}",
                        "width": f"{self.stored.shape[1]:,}", "from": missing[0], "to": missing[-1],
@@ -240,7 +242,7 @@ ROWS = (
     ),
     Mistake(
         "rows_unwritten",
-        "Rows of ‹name› were never written: ‹empty› of ‹rows›.",
+        "‹rows_were› never written: ‹empty› of ‹rows›.",
         "Start the row that program `‹row›` stores at row times ‹name›'s row stride.",
         when=lambda w: whole_rows(w) and w.again > 1,
         why="Row ‹over› was stored ‹again› times instead: the address of the store does not say which row is "
@@ -248,7 +250,7 @@ ROWS = (
     ),
     Mistake(
         "rows_unwritten",
-        "Rows of ‹name› were never written: ‹empty› of ‹rows›.",
+        "‹rows_were› never written: ‹empty› of ‹rows›.",
         "Launch one program for every row, and let each program find its row from tl.program_id(0). Where "
         "each program takes several rows, their number is rounded up: triton.cdiv(rows, programs).",
         when=few_programs,
@@ -256,7 +258,7 @@ ROWS = (
     ),
     Mistake(
         "rows_unwritten",
-        "Rows of ‹name› were never written: ‹empty› of ‹rows›, though there are programs enough.",
+        "‹rows_were› never written: ‹empty› of ‹rows›, though there are programs enough.",
         "A mask that compares lanes with the row's number (‹lanes› < ‹row›) stores less in some rows than in "
         "others; a loop over rows must end at the number of rows; and where rows are divided among programs, "
         "the quotient is rounded up, triton.cdiv(rows, …).",

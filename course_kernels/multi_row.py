@@ -6,11 +6,11 @@ Several rows in one program give every thread a few elements to load at once. Re
 
 import math
 
-import torch
 import triton
 import triton.language as tl
 
 from .inputs import rows_and_columns
+from .plan import INPUT, OUTPUT, Launch, Plan, planned
 
 MAX_COLUMNS = 16_384
 LOG2E = tl.constexpr(math.log2(math.e))
@@ -45,6 +45,7 @@ def multi_row_kernel(
     tl.store(y_ptr + row * y_stride + column, y, mask=mask)
 
 
+@planned
 def softmax(x, log=False):
     """Softmax of each row of a matrix, several rows a program.
 
@@ -59,25 +60,18 @@ def softmax(x, log=False):
         TypeError, ValueError: an input it does not take; the message says what to do.
     """
     rows, columns = rows_and_columns(x, MAX_COLUMNS)
-    y = torch.empty((rows, columns), dtype=x.dtype, device=x.device)
-    if y.numel() == 0:
-        return y
+    if x.numel() == 0:
+        return Plan(x)
     block = triton.next_power_of_2(columns)
     rows_each, warps = tile(block, x.element_size())
-    with torch.cuda.device_of(x):
-        multi_row_kernel[(triton.cdiv(rows, rows_each),)](
-            y,
-            x,
-            y.stride(0),
-            x.stride(0),
-            rows,
-            columns,
-            ROWS=rows_each,
-            BLOCK=block,
-            LOG=log,
-            num_warps=warps,
-        )
-    return y
+    return Plan(
+        x,
+        Launch(
+            multi_row_kernel, triton.cdiv(rows, rows_each), (OUTPUT, INPUT),
+            columns, x.stride(0), rows, columns,
+            ROWS=rows_each, BLOCK=block, LOG=log, num_warps=warps,
+        ),
+    )  # fmt: skip
 
 
 def tile(block, itemsize):

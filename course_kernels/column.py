@@ -1,0 +1,195 @@
+"""Softmax along a dimension that is not the innermost one, without a transposed copy: tiles of columns.
+
+The values of such a column lie far apart, but those of neighbouring columns lie side by side. So a program
+takes a tile of neighbouring columns: it loads a piece of each row, 128 bytes where it can, and reduces down
+the tile. A tensor of any shape is seen as (outer, length, inner), with the softmax along the middle.
+
+A tile that fits on chip is kept there, as `fused_row` keeps a row: read 1, write 1. Longer columns are cut
+into chunks, as `split_row` cuts rows: one launch finds each chunk's (m, d) for each column, a second one
+merges those and writes. Read 2, write 1.
+"""
+
+import math
+
+import torch
+import triton
+import triton.language as tl
+
+from .inputs import check_dtype, check_place, since_hopper
+from .online import merge
+from .packed_row import again
+from .plan import INPUT, OUTPUT, SCRATCH, Launch, Plan, planned
+
+MAX_LENGTH = 1_024  # of a column that is kept on chip: longer ones leave room for too narrow a tile
+MAX_CHUNK = 512
+ENOUGH_PROGRAMS = 128  # as many as large GPUs have multiprocessors
+LOG2E = tl.constexpr(math.log2(math.e))
+
+
+@triton.jit
+def wide(x):
+    """x in the dtype of all arithmetic."""
+    return x if x.dtype == tl.float64 else x.to(tl.float32)
+
+
+@triton.jit
+def column_kernel(
+    y_ptr, x_ptr, x_outer, x_row, outer, length, inner,
+    UNIT: tl.constexpr, OUTER: tl.constexpr, LENGTH: tl.constexpr, INNER: tl.constexpr,
+    PACKED: tl.constexpr, LOG: tl.constexpr,
+):  # fmt: skip
+    inner *= UNIT  # multiples of UNIT, as Triton sees here: so it loads UNIT values at once
+    tiles = tl.cdiv(inner, INNER)
+    o = (tl.program_id(0) // tiles).to(tl.int64) * OUTER + tl.arange(0, OUTER)[:, None, None]
+    row = tl.arange(0, LENGTH)[None, :, None]
+    i = (tl.program_id(0) % tiles) * INNER + tl.arange(0, INNER)[None, None, :]
+    mask = (o < outer) & (row < length) & (i < inner)
+    at = o * (x_outer * UNIT) + row.to(tl.int64) * (x_row * UNIT) + i
+    x = tl.load(x_ptr + at, mask=mask, other=float("-inf"))  # (OUTER, LENGTH, INNER)
+
+    m = tl.max(wide(x), axis=1, keep_dims=True)
+    if PACKED:  # 16-bit values stay packed, and are widened anew each time: see packed_row
+        x = again(x)
+    d = tl.sum(tl.exp2((wide(x) - m) * LOG2E), axis=1, keep_dims=True)
+    if PACKED:
+        x = again(x)
+    if LOG:
+        y = (wide(x) - m) - tl.log(d)
+    else:
+        y = tl.exp2((wide(x) - m) * LOG2E) * (1.0 / d)
+    tl.store(y_ptr + (o * length + row) * inner + i, y, mask=mask)
+
+
+@triton.jit
+def chunk_kernel(
+    parts_ptr, x_ptr, x_outer, x_row, length, inner, chunks, parts,
+    UNIT: tl.constexpr, CHUNK: tl.constexpr, INNER: tl.constexpr, PACKED: tl.constexpr, EARLY: tl.constexpr,
+):  # fmt: skip
+    if EARLY:
+        tl.extra.cuda.gdc_launch_dependents()  # the next launch may begin: see split_row
+    inner *= UNIT
+    tiles = tl.cdiv(inner, INNER)
+    chunk = tl.program_id(0) // tiles  # counted through: chunks of the first o, of the second, ...
+    o = (chunk // chunks).to(tl.int64)
+    row = (chunk % chunks) * CHUNK + tl.arange(0, CHUNK)[:, None]
+    i = (tl.program_id(0) % tiles) * INNER + tl.arange(0, INNER)[None, :]
+    at = o * (x_outer * UNIT) + row.to(tl.int64) * (x_row * UNIT) + i
+    x = tl.load(x_ptr + at, mask=(row < length) & (i < inner), other=float("-inf"))  # (CHUNK, INNER)
+
+    m = tl.max(wide(x), axis=0, keep_dims=True)
+    if PACKED:
+        x = again(x)
+    # A column that is all −inf here counts as empty, (−inf, 0): other chunks of it may hold numbers.
+    d = tl.sum(tl.exp2((wide(x) - tl.where(m == float("-inf"), 0.0, m)) * LOG2E), axis=0, keep_dims=True)
+    part = parts_ptr + chunk.to(tl.int64) * inner + i
+    tl.store(part, m, mask=i < inner)
+    tl.store(part + parts, d, mask=i < inner)
+
+
+@triton.jit
+def finish_kernel(
+    y_ptr, parts_ptr, x_ptr, x_outer, x_row, length, inner, chunks, parts,
+    UNIT: tl.constexpr, CHUNK: tl.constexpr, INNER: tl.constexpr, MERGED: tl.constexpr, LOG: tl.constexpr,
+    EARLY: tl.constexpr,
+):  # fmt: skip
+    inner *= UNIT
+    tiles = tl.cdiv(inner, INNER)
+    program = tl.num_programs(0) - 1 - tl.program_id(0)  # backwards: the end of x is still in the cache
+    chunk = program // tiles
+    o = (chunk // chunks).to(tl.int64)
+    row = (chunk % chunks) * CHUNK + tl.arange(0, CHUNK)[:, None]
+    i = (program % tiles) * INNER + tl.arange(0, INNER)[None, :]
+    mask = (row < length) & (i < inner)
+    at = o * (x_outer * UNIT) + row.to(tl.int64) * (x_row * UNIT) + i
+    x = tl.load(x_ptr + at, mask=mask, other=float("-inf"))  # (CHUNK, INNER)
+
+    if EARLY:
+        tl.extra.cuda.gdc_wait()  # until all (m, d) of the first launch can be seen
+    m = tl.full((1, INNER), float("-inf"), parts_ptr.dtype.element_ty)
+    d = tl.zeros((1, INNER), parts_ptr.dtype.element_ty)
+    for start in range(0, chunks, MERGED):
+        c = start + tl.arange(0, MERGED)[:, None]
+        part = parts_ptr + (o * chunks + c) * inner + i
+        found = (c < chunks) & (i < inner)
+        some_m = tl.load(part, mask=found, other=float("-inf"))
+        some_d = tl.load(part + parts, mask=found, other=0.0)
+        their_m = tl.max(some_m, axis=0, keep_dims=True)
+        anchor = tl.where(their_m == float("-inf"), 0.0, their_m)
+        their_d = tl.sum(some_d * tl.exp2((some_m - anchor) * LOG2E), axis=0, keep_dims=True)
+        m, d = merge(m, d, their_m, their_d)
+
+    if LOG:
+        y = (wide(x) - m) - tl.log(d)
+    else:
+        y = tl.exp2((wide(x) - m) * LOG2E) * (1.0 / d)
+    tl.store(y_ptr + (o * length + row) * inner + i, y, mask=mask, eviction_policy="evict_first")
+
+
+@planned
+def softmax(x, log=False):
+    """Softmax along the middle dimension.
+
+    Args:
+        x: (outer, length, inner), float16, bfloat16, float32 or float64; last stride 1, the others any. log:
+            give the logarithm of the softmax, (x − m) − log d, instead.
+
+    Returns:
+        y: (outer, length, inner), contiguous, dtype and device of x.
+
+    Raises:
+        TypeError, ValueError: an input it does not take; the message says what to do.
+    """
+    check_dtype(x)
+    if x.dim() != 3 or (x.shape[2] > 1 and x.stride(2) != 1):
+        raise ValueError(
+            f"This kernel takes (outer, length, inner) with last stride 1, not the shape {tuple(x.shape)} "
+            f"with strides {tuple(x.stride())}."
+        )
+    check_place(x)
+    if x.numel() == 0:
+        return Plan(x)
+    outer, length, inner = x.shape
+    itemsize = x.element_size()
+    unit = math.gcd(inner, x.stride(0), x.stride(1), 16)
+    strides = x.stride(0) // unit, x.stride(1) // unit
+    columns, threads = tile(length, inner, itemsize)
+    tiles = triton.cdiv(inner, columns)
+    rows = triton.next_power_of_2(length)
+    if length <= MAX_LENGTH and (outer * tiles >= ENOUGH_PROGRAMS or rows * columns <= 4_096):
+        outers = max(1, min(2_048 // (rows * columns), triton.next_power_of_2(outer)))
+        launch = Launch(
+            column_kernel, triton.cdiv(outer, outers) * tiles, (OUTPUT, INPUT),
+            *strides, outer, length, inner // unit,
+            UNIT=unit, OUTER=outers, LENGTH=rows, INNER=columns, LOG=log, **threads(outers * rows * columns),
+        )  # fmt: skip
+        return Plan(x, launch)
+
+    # As long a chunk as still gives each multiprocessor several.
+    chunk = triton.next_power_of_2(max(1, length * outer * tiles // (8 * ENOUGH_PROGRAMS)))
+    chunk = min(max(chunk, 64), MAX_CHUNK)
+    chunks = triton.cdiv(length, chunk)
+    parts = outer * chunks * inner
+    numbers = *strides, length, inner // unit, chunks, parts
+    early = since_hopper(x)
+    options = dict(UNIT=unit, CHUNK=chunk, INNER=columns, EARLY=early, **threads(chunk * columns))
+    first = Launch(chunk_kernel, outer * tiles * chunks, (SCRATCH, INPUT), *numbers, **options)
+    del options["PACKED"]
+    if early:
+        options["launch_pdl"] = True
+    options |= dict(MERGED=min(triton.next_power_of_2(chunks), 64), LOG=log)
+    second = Launch(finish_kernel, outer * tiles * chunks, (OUTPUT, SCRATCH, INPUT), *numbers, **options)
+    return Plan(x, first, second, scratch=2 * parts, dtype=torch.float64 if itemsize == 8 else torch.float32)
+
+
+def tile(length, inner, itemsize):
+    """(columns of a tile, options of a launch for a tile of n elements), as measured on an H200."""
+    short = length <= 256
+    nbytes = 128 if not short else 64 if itemsize == 2 else 256
+    packed = itemsize == 2 and not short
+
+    def threads(n):
+        values = 128 if packed else 64 if itemsize <= 4 else 32  # of each thread
+        options = dict(PACKED=packed, num_warps=min(max(n // (32 * values), 1), 16))
+        return options | (dict(maxnreg=128) if packed else {})
+
+    return min(triton.next_power_of_2(inner), nbytes // itemsize), threads

@@ -8,11 +8,15 @@ from triton import knobs
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
+def name(dtype):
+    """A dtype as one writes it: "float32"."""
+    return str(dtype).removeprefix("torch.")
+
+
 def check_dtype(x, dtypes=DTYPES):
     """Raise a TypeError that names the dtypes taken, unless x has one of them."""
     if x.dtype not in dtypes:
-        taken = ", ".join(str(dtype).removeprefix("torch.") for dtype in dtypes)
-        raise TypeError(f"softmax takes {taken}; this tensor is {str(x.dtype).removeprefix('torch.')}.")
+        raise TypeError(f"softmax takes {', '.join(map(name, dtypes))}; this tensor is {name(x.dtype)}.")
 
 
 def check_place(x):

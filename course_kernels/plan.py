@@ -17,6 +17,7 @@ import numpy
 import torch
 from triton import knobs
 from triton.compiler import CompiledKernel
+from triton.runtime import driver
 
 OUTPUT, SCRATCH, INPUT, SECOND = range(4)  # the tensors of a call; SECOND is a second input
 MOST_PLANS = 4_096  # of one function: a program that never sees a shape twice must not fill the memory
@@ -67,19 +68,20 @@ class Plan:
         self.launches, self.otherwise = launches, otherwise
         self.scratch, self.dtype = scratch, dtype
         self.allocate = torch.zeros if zeroed else torch.empty
-        self.give(x.shape)
         self.copies = False  # whether the launches are for a contiguous copy of the input
+        self.give(x, x.shape)
 
-    def give(self, shape):
-        """Let the output have this shape. It is contiguous."""
-        self.shape = shape
-        self.strides = torch.empty(shape, device="meta").stride()
+    def give(self, x, shape):
+        """Let the output have this shape, which may be that of another view of x. It is contiguous."""
+        self.shape, self.strides = shape, torch.empty(shape, device="meta").stride()
+        self.alike = x.shape == shape and x.stride() == self.strides  # then empty_like is the faster way
         return self
 
     def __call__(self, x, second=None, *_):
         if self.copies:
             x = x.contiguous()
-        y = x.new_empty_strided(self.shape, self.strides)
+            second = second.contiguous() if isinstance(second, torch.Tensor) else second
+        y = torch.empty_like(x) if self.alike else x.new_empty_strided(self.shape, self.strides)
         scratch = self.scratch and self.allocate(self.scratch, dtype=self.dtype, device=x.device)
         with _context(x):
             try:
@@ -88,7 +90,7 @@ class Plan:
             except RuntimeError as refusal:  # another process may hold a part of the GPU
                 if self.otherwise is None or "cooperative" not in str(refusal):
                     raise
-                return self.otherwise.give(self.shape)(x, second)
+                return self.otherwise.give(x, self.shape)(x, second)
         return y
 
 
@@ -109,12 +111,14 @@ class Launch:
 
     def __call__(self, tensors):
         if self.binary:
-            self.binary(*[tensors[i].data_ptr() for i in self.tensors], *self.rest)
+            stream = self.stream_of(self.device)
+            self.binary(*[tensors[i].data_ptr() for i in self.tensors], *self.rest, stream=stream)
             return
         compiled = self.kernel[self.grid](*[tensors[i] for i in self.tensors], *self.numbers, **self.options)
         if isinstance(compiled, CompiledKernel):  # the interpreter returns none
             named = self.kernel.arg_names[len(self.tensors) + len(self.numbers) :]
             self.rest = *self.numbers, *(self.options[name] for name in named)
+            self.stream_of, self.device = driver.active.get_current_stream, tensors[INPUT].get_device()
             self.binary = compiled[self.grid]
 
 
@@ -123,6 +127,9 @@ def _context(x):
     −inf − (−inf), which is a row's right answer."""
     if knobs.runtime.interpret:
         return numpy.errstate(all="ignore")
-    if x.is_cuda and x.get_device() != torch.cuda.current_device():
+    if x.is_cuda and _gpus() > 1 and x.get_device() != torch.cuda.current_device():
         return torch.cuda.device(x.device)
     return NO_CONTEXT
+
+
+_gpus = functools.cache(torch.cuda.device_count)

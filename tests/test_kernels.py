@@ -390,7 +390,7 @@ import sys
 
 import torch
 from course_kernels import backward, cluster_row, fused_row, inputs, multi_row, online
-from course_kernels import packed_row, resident_row, split_row, tiled
+from course_kernels import packed_row, resident_row, sharded, split_row, tiled
 from course_kernels.lab.compiling import Recorder
 
 architecture = int(sys.argv[1])
@@ -401,6 +401,7 @@ for module in (resident_row, backward):
 for module in (cluster_row, split_row):
     module.since_hopper = lambda x: architecture >= 90
 half = torch.float16 if architecture == 75 else torch.bfloat16
+torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
 
 with Recorder([architecture]) as recorder:
 
@@ -414,11 +415,17 @@ with Recorder([architecture]) as recorder:
     def gradient(y, log=False):
         backward.softmax_backward(y, torch.empty_like(y), log)
 
+    def shard(x, log=False):
+        x.requires_grad_()
+        (sharded.log_softmax if log else sharded.softmax)(x).sum().backward()
+        sharded.cross_entropy(x, torch.zeros(4, dtype=torch.int64)).backward()
+
     every = (torch.float32, half)
     for module, columns in json.loads(sys.argv[2]):
         plain = module in ("fused_row", "online", "fused_row.body_and_tail")
         name, _, entry = module.partition(".")
-        function = gradient if name == "backward" else getattr(globals()[name], entry or "softmax")
+        own = {"backward": gradient, "sharded": shard}
+        function = own[name] if name in own else getattr(globals()[name], entry or "softmax")
         dtypes = {"packed_row": (half,), "cluster_row": (torch.float32,)}.get(name, every)
         launch(function, columns, dtypes, (False,) if plain else (False, True))
 print(json.dumps([(c.kernel, c.call, c.stack, c.error) for c in recorder.compiled]))
@@ -462,6 +469,7 @@ def test_every_kernel_compiles(architecture):
         ("backward", 4096),
         ("backward", 131_072),
         ("backward", 4_194_304),
+        ("sharded", 32_000),
     ]
     made = launched(architecture, launches)
     assert [(kernel, call, error) for kernel, call, _, error in made if error] == []

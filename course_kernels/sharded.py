@@ -35,18 +35,29 @@ REDUCTIONS = ("mean", "sum", "none")
 
 
 @triton.jit
-def own_chunk(columns, chunks, CHUNK: tl.constexpr):
-    """Which elements this program takes: (row, columns, mask)."""
-    program = tl.num_programs(0) - 1 - tl.program_id(0)  # backwards: the last chunks read are in the cache
+def chunk_of(program, columns, chunks, CHUNK: tl.constexpr):
+    """Which elements a program takes: (row, columns, mask)."""
     column = (program % chunks).to(tl.int64) * CHUNK + tl.arange(0, CHUNK)
     return (program // chunks).to(tl.int64), column, column < columns
+
+
+@triton.jit
+def m_and_d_kernel(m_ptr, d_ptr, x_ptr, x_stride, columns, chunks, CHUNK: tl.constexpr):
+    program = tl.program_id(0)
+    row, column, mask = chunk_of(program, columns, chunks, CHUNK)
+    x = tl.load(x_ptr + row * x_stride + column, mask=mask, other=float("-inf")).to(m_ptr.dtype.element_ty)
+    m = tl.max(x, axis=0)
+    tl.store(m_ptr + program, m)
+    # A chunk that is all −inf counts as empty, (−inf, 0): −inf − (−inf) would be NaN.
+    tl.store(d_ptr + program, tl.sum(tl.exp(x - tl.where(m == float("-inf"), 0.0, m)), axis=0))
 
 
 @triton.jit
 def softmax_kernel(
     y_ptr, x_ptr, m_ptr, d_ptr, y_stride, x_stride, columns, chunks, CHUNK: tl.constexpr, LOG: tl.constexpr
 ):
-    row, column, mask = own_chunk(columns, chunks, CHUNK)
+    # Backwards: the last chunks read are still in the cache.
+    row, column, mask = chunk_of(tl.num_programs(0) - 1 - tl.program_id(0), columns, chunks, CHUNK)
     m = tl.load(m_ptr + row)
     d = tl.load(d_ptr + row)
     x = tl.load(x_ptr + row * x_stride + column, mask=mask, other=float("-inf")).to(m.dtype)
@@ -62,7 +73,7 @@ def softmax_gradient_kernel(
     dx_ptr, y_ptr, dy_ptr, total_ptr, dx_stride, y_stride, dy_stride, columns, chunks,
     CHUNK: tl.constexpr, LOG: tl.constexpr,
 ):  # fmt: skip
-    row, column, mask = own_chunk(columns, chunks, CHUNK)
+    row, column, mask = chunk_of(tl.num_programs(0) - 1 - tl.program_id(0), columns, chunks, CHUNK)
     total = tl.load(total_ptr + row)
     y = tl.load(y_ptr + row * y_stride + column, mask=mask, other=0.0).to(total.dtype)
     dy = tl.load(dy_ptr + row * dy_stride + column, mask=mask, other=0.0).to(total.dtype)
@@ -74,7 +85,7 @@ def loss_gradient_kernel(
     dx_ptr, x_ptr, m_ptr, d_ptr, hit_ptr, scale_ptr, dx_stride, x_stride, columns, chunks, CHUNK: tl.constexpr
 ):
     # dx = (softmax(x) − 1 at the target) · scale, where scale is the gradient of the row's own loss
-    row, column, mask = own_chunk(columns, chunks, CHUNK)
+    row, column, mask = chunk_of(tl.num_programs(0) - 1 - tl.program_id(0), columns, chunks, CHUNK)
     m = tl.load(m_ptr + row)
     d = tl.load(d_ptr + row)
     scale = tl.load(scale_ptr + row)
@@ -289,7 +300,7 @@ def local_m_and_d(x):
     if columns == 0:  # an empty shard: the identity of the merge
         return x.new_full((rows,), -math.inf, dtype=_wide(x)), x.new_zeros(rows, dtype=_wide(x))
     m, d = torch.empty((2, rows, chunks), dtype=_wide(x), device=x.device)
-    _launch(split_row.chunk_kernel, x, m, d, x, x.stride(0), EARLY=False)
+    _launch(m_and_d_kernel, x, m, d, x, x.stride(0))
     row_m = m.amax(1)
     return row_m, rescaled(d, m, row_m[:, None]).sum(1)
 

@@ -153,22 +153,9 @@ def forward(x, dim, log):
     else:
         can = resident_row.can_wait(x), since_hopper(x)
         function = choose(*view.shape, x.element_size(), log, *can)
-        if not hasattr(function, "plan"):
-            return _Unplanned(function, x, dim, log)
         plan = function.plan(view, log) if log else function.plan(view)
     plan.copies = copies
     return plan.give(view if copies else x, x.shape)
-
-
-class _Unplanned:
-    """Until every launcher has a plan."""
-
-    def __init__(self, function, x, dim, log):
-        self.function, self.dim, self.log = function, dim, log
-
-    def __call__(self, x, *_):
-        view, _ = _as_columns(x, self.dim)
-        return (self.function(view, log=True) if self.log else self.function(view)).view(x.shape)
 
 
 @planned
@@ -184,10 +171,6 @@ def gradient(y, dy, dim, log):
     if y_view.dim() == 3:
         plan = column_backward.softmax_backward.plan(y_view, dy_view, log)
     else:
-        if not hasattr(backward.softmax_backward, "plan"):
-            return lambda y, dy, *_: backward.softmax_backward(
-                _as_columns(y, dim)[0], _as_columns(dy, dim)[0], log
-            ).view(y.shape)
         plan = backward.softmax_backward.plan(y_view, dy_view, log)
     plan.copies = copies
     return plan.give(y_view if copies else y, y.shape)

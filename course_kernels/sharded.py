@@ -100,9 +100,11 @@ def softmax(x, group=None):
     """Softmax of whole rows, from and to this process's columns of them.
 
     Every process of the group calls it, with the same number of rows and the same dtype; and where one goes
-    backward, all do, because the gradient, too, is found together: one number a row. What a process is given
-    that the others are not (another dtype, other rows) cannot be known without asking: the backend says so in
-    its own words, or the exchange waits until the group's time limit.
+    backward, all do, because the gradient, too, is found together: one number a row. That the numbers of rows
+    differ could only be known by one more exchange, so it is not looked for: gloo ends a process that gets a
+    message of another size (a line on stderr says "collective mismatch") or waits until the group's time
+    limit. So do the others where one process raises or is killed: with gloo they get a RuntimeError; NCCL's
+    watchdog ends them.
 
     Args:
         x: (..., columns), the columns of this process, which may be of any number, 0 too: the shards of all
@@ -319,8 +321,9 @@ def _all_reduce(op, group, *parts):
             dist.all_reduce(message, op=op, group=group)
         except RuntimeError as error:
             raise RuntimeError(
-                f"The exchange with the group's other processes failed ({str(error).splitlines()[0]}). Did "
-                "one die, raise an error, leave out a call, or pass another number of rows or another dtype?"
+                "The exchange with the group's other processes failed. Did one die, raise an error, leave "
+                "out a call, or pass another number of rows or another dtype? The backend's words: "
+                + str(error).partition("\n")[0]
             ) from error
     reduced = message.split([part.numel() for part in parts])
     return [own.reshape(part.shape) for own, part in zip(reduced, parts, strict=True)]

@@ -16,7 +16,7 @@ processes = multiprocessing.get_context("forkserver")
 processes.set_forkserver_preload(["sharded_cases", "torch._dynamo", "triton.experimental.gluon"])
 
 
-def run(work, world, *arguments, seconds=60.0, timeout=20.0):
+def run(work, world, *arguments, seconds=110.0, timeout=60.0):
     """What work(rank, world, *arguments) returns in each rank; None for a rank that ended without an answer.
 
     Args:

@@ -5,8 +5,8 @@ takes a tile of neighbouring columns: it loads a piece of each row, 128 bytes wh
 the tile. A tensor of any shape is seen as (outer, length, inner), with the softmax along the middle.
 
 A tile that fits on chip is kept there, as `fused_row` keeps a row: read 1, write 1. Longer columns are cut
-into chunks, as `split_row` cuts rows: one launch finds each chunk's (m, d) for each column, a second one
-merges those and writes. Read 2, write 1.
+into chunks, as `split_row` cuts rows: one launch finds each chunk's (m, d) for each column, a small one
+merges those, and a third one writes. Read 2, write 1.
 """
 
 import math
@@ -21,7 +21,6 @@ from .packed_row import again
 from .plan import INPUT, OUTPUT, SCRATCH, Launch, Plan, planned
 
 MAX_LENGTH = 1_024  # of a column that is kept on chip: longer ones leave room for too narrow a tile
-MAX_CHUNK = 512
 ENOUGH_PROGRAMS = 128  # as many as large GPUs have multiprocessors
 LOG2E = tl.constexpr(math.log2(math.e))
 
@@ -63,7 +62,7 @@ def column_kernel(
 @triton.jit
 def chunk_kernel(
     parts_ptr, x_ptr, x_outer, x_row, length, inner, chunks, parts,
-    UNIT: tl.constexpr, CHUNK: tl.constexpr, INNER: tl.constexpr, PACKED: tl.constexpr, EARLY: tl.constexpr,
+    UNIT: tl.constexpr, CHUNK: tl.constexpr, INNER: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     if EARLY:
         tl.extra.cuda.gdc_launch_dependents()  # the next launch may begin: see split_row
@@ -74,50 +73,64 @@ def chunk_kernel(
     row = (chunk % chunks) * CHUNK + tl.arange(0, CHUNK)[:, None]
     i = (tl.program_id(0) % tiles) * INNER + tl.arange(0, INNER)[None, :]
     at = o * (x_outer * UNIT) + row.to(tl.int64) * (x_row * UNIT) + i
-    x = tl.load(x_ptr + at, mask=(row < length) & (i < inner), other=float("-inf"))  # (CHUNK, INNER)
+    x = wide(tl.load(x_ptr + at, mask=(row < length) & (i < inner), other=float("-inf")))  # (CHUNK, INNER)
 
-    m = tl.max(wide(x), axis=0, keep_dims=True)
-    if PACKED:
-        x = again(x)
+    m = tl.max(x, axis=0, keep_dims=True)
     # A column that is all −inf here counts as empty, (−inf, 0): other chunks of it may hold numbers.
-    d = tl.sum(tl.exp2((wide(x) - tl.where(m == float("-inf"), 0.0, m)) * LOG2E), axis=0, keep_dims=True)
+    d = tl.sum(tl.exp2((x - tl.where(m == float("-inf"), 0.0, m)) * LOG2E), axis=0, keep_dims=True)
     part = parts_ptr + chunk.to(tl.int64) * inner + i
     tl.store(part, m, mask=i < inner)
     tl.store(part + parts, d, mask=i < inner)
 
 
 @triton.jit
-def finish_kernel(
-    y_ptr, parts_ptr, x_ptr, x_outer, x_row, length, inner, chunks, parts,
-    UNIT: tl.constexpr, CHUNK: tl.constexpr, INNER: tl.constexpr, MERGED: tl.constexpr, LOG: tl.constexpr,
-    EARLY: tl.constexpr,
+def merge_kernel(
+    parts_ptr, x_ptr, inner, chunks, parts,
+    SOME: tl.constexpr, INNER: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
-    inner *= UNIT
-    tiles = tl.cdiv(inner, INNER)
-    program = tl.num_programs(0) - 1 - tl.program_id(0)  # backwards: the end of x is still in the cache
-    chunk = program // tiles
-    o = (chunk // chunks).to(tl.int64)
-    row = (chunk % chunks) * CHUNK + tl.arange(0, CHUNK)[:, None]
-    i = (program % tiles) * INNER + tl.arange(0, INNER)[None, :]
-    mask = (row < length) & (i < inner)
-    at = o * (x_outer * UNIT) + row.to(tl.int64) * (x_row * UNIT) + i
-    x = tl.load(x_ptr + at, mask=mask, other=float("-inf"))  # (CHUNK, INNER)
-
     if EARLY:
+        tl.extra.cuda.gdc_launch_dependents()
         tl.extra.cuda.gdc_wait()  # until all (m, d) of the first launch can be seen
+    tiles = tl.cdiv(inner, INNER)
+    o = (tl.program_id(0) // tiles).to(tl.int64)
+    i = (tl.program_id(0) % tiles) * INNER + tl.arange(0, INNER)[None, :]
+    first = parts_ptr + o * chunks * inner + i
     m = tl.full((1, INNER), float("-inf"), parts_ptr.dtype.element_ty)
     d = tl.zeros((1, INNER), parts_ptr.dtype.element_ty)
-    for start in range(0, chunks, MERGED):
-        c = start + tl.arange(0, MERGED)[:, None]
-        part = parts_ptr + (o * chunks + c) * inner + i
-        found = (c < chunks) & (i < inner)
-        some_m = tl.load(part, mask=found, other=float("-inf"))
-        some_d = tl.load(part + parts, mask=found, other=0.0)
+    for start in range(0, chunks, SOME):
+        chunk = start + tl.arange(0, SOME)[:, None]
+        mask = (chunk < chunks) & (i < inner)
+        some_m = tl.load(first + chunk * inner, mask=mask, other=float("-inf"))
+        some_d = tl.load(first + parts + chunk * inner, mask=mask, other=0.0)
         their_m = tl.max(some_m, axis=0, keep_dims=True)
         anchor = tl.where(their_m == float("-inf"), 0.0, their_m)
         their_d = tl.sum(some_d * tl.exp2((some_m - anchor) * LOG2E), axis=0, keep_dims=True)
         m, d = merge(m, d, their_m, their_d)
+    tl.store(first, m, mask=i < inner)  # in the place of the first chunk's, which is merged by now
+    tl.store(first + parts, d, mask=i < inner)
 
+
+@triton.jit
+def finish_kernel(
+    y_ptr, parts_ptr, x_ptr, x_outer, x_row, length, inner, pieces, chunks, parts,
+    UNIT: tl.constexpr, ROWS: tl.constexpr, INNER: tl.constexpr, LOG: tl.constexpr, EARLY: tl.constexpr,
+):  # fmt: skip
+    inner *= UNIT
+    tiles = tl.cdiv(inner, INNER)
+    program = tl.num_programs(0) - 1 - tl.program_id(0)  # backwards: the end of x is still in the cache
+    piece = program // tiles
+    o = (piece // pieces).to(tl.int64)
+    row = (piece % pieces) * ROWS + tl.arange(0, ROWS)[:, None]
+    i = (program % tiles) * INNER + tl.arange(0, INNER)[None, :]
+    mask = (row < length) & (i < inner)
+    at = o * (x_outer * UNIT) + row.to(tl.int64) * (x_row * UNIT) + i
+    x = tl.load(x_ptr + at, mask=mask, other=float("-inf"))  # (ROWS, INNER)
+
+    if EARLY:
+        tl.extra.cuda.gdc_wait()
+    part = parts_ptr + o * chunks * inner + i
+    m = tl.load(part, mask=i < inner, other=0.0)
+    d = tl.load(part + parts, mask=i < inner, other=1.0)
     if LOG:
         y = (wide(x) - m) - tl.log(d)
     else:
@@ -164,21 +177,33 @@ def softmax(x, log=False):
         )  # fmt: skip
         return Plan(x, launch)
 
-    # As long a chunk as still gives each multiprocessor several.
-    chunk = triton.next_power_of_2(max(1, length * outer * tiles // (8 * ENOUGH_PROGRAMS)))
-    chunk = min(max(chunk, 64), MAX_CHUNK)
-    chunks = triton.cdiv(length, chunk)
+    chunk = 4 * 32 * (64 if itemsize <= 4 else 32) // columns  # four warps, 64 registers a thread for values
+    rows = max(1, chunk // 4)  # of a tile of the last launch
+    chunks, pieces = triton.cdiv(length, chunk), triton.cdiv(length, rows)
     parts = outer * chunks * inner
-    numbers = *strides, length, inner // unit, chunks, parts
+    few = min(columns, 8)  # columns that one program of the second launch merges
     early = since_hopper(x)
-    options = dict(UNIT=unit, CHUNK=chunk, INNER=columns, EARLY=early, **threads(chunk * columns))
-    first = Launch(chunk_kernel, outer * tiles * chunks, (SCRATCH, INPUT), *numbers, **options)
-    del options["PACKED"]
-    if early:
-        options["launch_pdl"] = True
-    options |= dict(MERGED=min(triton.next_power_of_2(chunks), 64), LOG=log)
-    second = Launch(finish_kernel, outer * tiles * chunks, (OUTPUT, SCRATCH, INPUT), *numbers, **options)
-    return Plan(x, first, second, scratch=2 * parts, dtype=torch.float64 if itemsize == 8 else torch.float32)
+    options = dict(INNER=columns, EARLY=early, num_warps=4)
+    again = options | ({"launch_pdl": True} if early else {})
+    return Plan(
+        x,
+        Launch(
+            chunk_kernel, outer * tiles * chunks, (SCRATCH, INPUT),
+            *strides, length, inner // unit, chunks, parts,
+            UNIT=unit, CHUNK=chunk, **options,
+        ),
+        Launch(
+            merge_kernel, outer * triton.cdiv(inner, few), (SCRATCH, INPUT), inner, chunks, parts,
+            SOME=min(triton.next_power_of_2(chunks), 256), **again | dict(INNER=few),
+        ),
+        Launch(
+            finish_kernel, outer * tiles * pieces, (OUTPUT, SCRATCH, INPUT),
+            *strides, length, inner // unit, pieces, chunks, parts,
+            UNIT=unit, ROWS=rows, LOG=log, **again,
+        ),
+        scratch=2 * parts,
+        dtype=torch.float64 if itemsize == 8 else torch.float32,
+    )  # fmt: skip
 
 
 def tile(length, inner, itemsize):

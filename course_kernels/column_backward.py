@@ -4,7 +4,8 @@
     log-softmax:  dx = dy − exp(y) · Σ dy
 
 The same tiles as in `column`, of y and of dy; each sum runs down a column. Columns too long for a tile are
-cut into chunks: one launch adds up each chunk, a second one reads y and dy again and writes.
+cut into chunks: one launch adds up each chunk, a small one adds those up, and a third one reads y and dy
+again and writes.
 """
 
 import math
@@ -19,7 +20,6 @@ from .inputs import check_dtype, check_place, since_hopper
 from .plan import INPUT, OUTPUT, SCRATCH, SECOND, Launch, Plan, planned
 
 MAX_LENGTH = 512  # of a column that is kept on chip, twice: y and dy
-MAX_CHUNK = 256
 
 
 @triton.jit
@@ -62,17 +62,35 @@ def chunk_kernel(
 
 
 @triton.jit
+def total_kernel(
+    parts_ptr, y_ptr, inner, chunks, SOME: tl.constexpr, INNER: tl.constexpr, EARLY: tl.constexpr
+):
+    if EARLY:
+        tl.extra.cuda.gdc_launch_dependents()
+        tl.extra.cuda.gdc_wait()
+    tiles = tl.cdiv(inner, INNER)
+    o = (tl.program_id(0) // tiles).to(tl.int64)
+    i = (tl.program_id(0) % tiles) * INNER + tl.arange(0, INNER)[None, :]
+    first = parts_ptr + o * chunks * inner + i
+    total = tl.zeros((1, INNER), parts_ptr.dtype.element_ty)
+    for start in range(0, chunks, SOME):
+        chunk = start + tl.arange(0, SOME)[:, None]
+        some = tl.load(first + chunk * inner, mask=(chunk < chunks) & (i < inner), other=0.0)
+        total += tl.sum(some, axis=0, keep_dims=True)
+    tl.store(first, total, mask=i < inner)  # in the place of the first chunk's
+
+
+@triton.jit
 def finish_kernel(
-    dx_ptr, parts_ptr, y_ptr, dy_ptr, y_outer, y_row, dy_outer, dy_row, length, inner, chunks,
-    UNIT: tl.constexpr, CHUNK: tl.constexpr, INNER: tl.constexpr, MERGED: tl.constexpr, LOG: tl.constexpr,
-    EARLY: tl.constexpr,
+    dx_ptr, parts_ptr, y_ptr, dy_ptr, y_outer, y_row, dy_outer, dy_row, length, inner, pieces, chunks,
+    UNIT: tl.constexpr, ROWS: tl.constexpr, INNER: tl.constexpr, LOG: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     inner *= UNIT
     tiles = tl.cdiv(inner, INNER)
     program = tl.num_programs(0) - 1 - tl.program_id(0)  # backwards, as in column
-    chunk = program // tiles
-    o = (chunk // chunks).to(tl.int64)
-    row = ((chunk % chunks) * CHUNK + tl.arange(0, CHUNK)[:, None]).to(tl.int64)
+    piece = program // tiles
+    o = (piece // pieces).to(tl.int64)
+    row = ((piece % pieces) * ROWS + tl.arange(0, ROWS)[:, None]).to(tl.int64)
     i = (program % tiles) * INNER + tl.arange(0, INNER)[None, :]
     mask = (row < length) & (i < inner)
     y = tl.load(y_ptr + o * (y_outer * UNIT) + row * (y_row * UNIT) + i, mask=mask, other=0.0)
@@ -80,12 +98,7 @@ def finish_kernel(
 
     if EARLY:
         tl.extra.cuda.gdc_wait()
-    total = tl.zeros((1, INNER), parts_ptr.dtype.element_ty)
-    for start in range(0, chunks, MERGED):
-        c = start + tl.arange(0, MERGED)[:, None]
-        found = (c < chunks) & (i < inner)
-        some = tl.load(parts_ptr + (o * chunks + c) * inner + i, mask=found, other=0.0)
-        total += tl.sum(some, axis=0, keep_dims=True)
+    total = tl.load(parts_ptr + o * chunks * inner + i, mask=i < inner, other=0.0)
     dx = gradient(wide(y), wide(dy), total, LOG)
     tl.store(dx_ptr + (o * length + row) * inner + i, dx, mask=mask, eviction_policy="evict_first")
 
@@ -135,19 +148,29 @@ def softmax_backward(y, dy, log=False):
             num_warps=warps(outers * rows * columns),
         )  # fmt: skip
         return Plan(y, launch)
-    chunk = triton.next_power_of_2(max(1, length * outer * tiles // (8 * ENOUGH_PROGRAMS)))
-    chunk = min(max(chunk, 64), MAX_CHUNK)
-    chunks = triton.cdiv(length, chunk)
-    programs = outer * tiles * chunks
-    numbers = *strides, length, inner // unit, chunks
+    chunk = 4 * 32 * values // columns  # four warps
+    piece = max(1, chunk // 4)  # rows of a tile of the last launch
+    chunks, pieces = triton.cdiv(length, chunk), triton.cdiv(length, piece)
+    few = min(columns, 8)  # columns that one program of the second launch merges
     early = since_hopper(y)
-    options = dict(
-        UNIT=unit, CHUNK=chunk, INNER=columns, LOG=log, EARLY=early, num_warps=warps(chunk * columns)
-    )
-    first = Launch(chunk_kernel, programs, (SCRATCH, INPUT, SECOND), *numbers, **options)
-    if early:
-        options["launch_pdl"] = True
-    options["MERGED"] = min(triton.next_power_of_2(chunks), 64)
-    second = Launch(finish_kernel, programs, (OUTPUT, SCRATCH, INPUT, SECOND), *numbers, **options)
-    sums = torch.float64 if itemsize == 8 else torch.float32
-    return Plan(y, first, second, scratch=outer * chunks * inner, dtype=sums)
+    options = dict(INNER=columns, EARLY=early, num_warps=4)
+    again = options | ({"launch_pdl": True} if early else {})
+    return Plan(
+        y,
+        Launch(
+            chunk_kernel, outer * tiles * chunks, (SCRATCH, INPUT, SECOND),
+            *strides, length, inner // unit, chunks,
+            UNIT=unit, CHUNK=chunk, LOG=log, **options,
+        ),
+        Launch(
+            total_kernel, outer * triton.cdiv(inner, few), (SCRATCH, INPUT), inner, chunks,
+            SOME=min(triton.next_power_of_2(chunks), 256), **again | dict(INNER=few),
+        ),
+        Launch(
+            finish_kernel, outer * tiles * pieces, (OUTPUT, SCRATCH, INPUT, SECOND),
+            *strides, length, inner // unit, pieces, chunks,
+            UNIT=unit, ROWS=piece, LOG=log, **again,
+        ),
+        scratch=outer * chunks * inner,
+        dtype=torch.float64 if itemsize == 8 else torch.float32,
+    )  # fmt: skip

@@ -115,7 +115,7 @@ def choose(rows, columns, itemsize, log, waits, clusters):
         clusters: whether they can be launched in clusters.
     """
     if columns <= SHORT:
-        return ragged_row.softmax if itemsize == 2 and columns % 8 else multi_row.softmax
+        return ragged_row.softmax if itemsize == 2 and columns % 4 else multi_row.softmax
     aligned = columns % 16 == 0
     if itemsize == 2 and aligned and columns <= packed_row.MAX_COLUMNS:
         return packed_row.softmax

@@ -95,9 +95,9 @@ def named(launch):
         (OnGPU(5), 0, ["multi_row_kernel"]),
         (OnGPU(64, 512, 2048), 1, ["column_kernel"]),
         (OnGPU(8, 16, 128, 4096), 2, ["column_kernel"]),
-        (OnGPU(4096, 4096), 0, ["chunk_kernel", "finish_kernel"]),
+        (OnGPU(4096, 4096), 0, ["chunk_kernel", "merge_kernel", "finish_kernel"]),
         (OnGPU(1024, 2), 0, ["column_kernel"]),
-        (OnGPU(700, 64), 0, ["chunk_kernel", "finish_kernel"]),
+        (OnGPU(700, 64), 0, ["chunk_kernel", "merge_kernel", "finish_kernel"]),
         (OnGPU(4096, 1), 0, ["fused_row_kernel"]),
         (OnGPU(0, 7), 1, []),
         (OnGPU(7, 0, 3), 1, []),
@@ -157,16 +157,18 @@ def test_tiles_of_columns_cover_the_tensor(shape, dtype, log):
     outer, length, inner = shape
     x = OnGPU(*shape, dtype=dtype)
     for made in (column.softmax.plan(x, log), column_backward.softmax_backward.plan(x, x, log)):
-        first, *second = made.launches
+        first, *rest = made.launches
         options = named(first)
         across = triton.cdiv(inner, options["INNER"])
-        if second:
-            chunks = triton.cdiv(length, options["CHUNK"])
-            assert [launch.grid[0] for launch in made.launches] == 2 * [outer * chunks * across]
+        if rest:
+            chunks, pieces = (triton.cdiv(length, n) for n in (options["CHUNK"], named(rest[1])["ROWS"]))
+            programs = [launch.grid[0] for launch in made.launches]
+            merging = triton.cdiv(inner, min(options["INNER"], 8))
+            assert programs == [outer * chunks * across, outer * merging, outer * pieces * across]
             parts = outer * chunks * inner
-            assert made.scratch == (2 * parts if made.launches[0].kernel is column.chunk_kernel else parts)
+            assert made.scratch == (2 * parts if first.kernel is column.chunk_kernel else parts)
             assert made.dtype == (F64 if dtype == F64 else F32)
-            assert options["EARLY"] and second[0].options["launch_pdl"]
+            assert options["EARLY"] and all(launch.options["launch_pdl"] for launch in rest)
         else:
             assert options["LENGTH"] >= length
             assert first.grid[0] == triton.cdiv(outer, options["OUTER"]) * across

@@ -15,7 +15,7 @@ import torch
 import triton
 import triton.language as tl
 
-from .inputs import check_dtype, check_place, since_hopper
+from .inputs import outer_length_inner, since_hopper
 from .online import merge
 from .packed_row import again
 from .plan import INPUT, OUTPUT, SCRATCH, Launch, Plan, planned
@@ -152,16 +152,9 @@ def softmax(x, log=False):
     Raises:
         TypeError, ValueError: an input it does not take; the message says what to do.
     """
-    check_dtype(x)
-    if x.dim() != 3 or (x.shape[2] > 1 and x.stride(2) != 1):
-        raise ValueError(
-            f"This kernel takes (outer, length, inner) with last stride 1, not the shape {tuple(x.shape)} "
-            f"with strides {tuple(x.stride())}."
-        )
-    check_place(x)
+    outer, length, inner = outer_length_inner(x)
     if x.numel() == 0:
         return Plan(x)
-    outer, length, inner = x.shape
     itemsize = x.element_size()
     unit = math.gcd(inner, x.stride(0), x.stride(1), 16)
     strides = x.stride(0) // unit, x.stride(1) // unit

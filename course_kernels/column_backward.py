@@ -16,7 +16,7 @@ import triton.language as tl
 
 from .backward import gradient, summand
 from .column import ENOUGH_PROGRAMS, wide
-from .inputs import check_dtype, check_place, since_hopper
+from .inputs import outer_length_inner, since_hopper
 from .plan import INPUT, OUTPUT, SCRATCH, SECOND, Launch, Plan, planned
 
 MAX_LENGTH = 512  # of a column that is kept on chip, twice: y and dy
@@ -117,16 +117,12 @@ def softmax_backward(y, dy, log=False):
     Raises:
         TypeError, ValueError: an input it does not take.
     """
-    check_dtype(y)
-    if y.dim() != 3 or dy.shape != y.shape or dy.dtype != y.dtype:
-        raise ValueError(
-            f"y and dy must be (outer, length, inner), of one dtype; here {tuple(y.shape)} {y.dtype} and "
-            f"{tuple(dy.shape)} {dy.dtype}."
-        )
-    check_place(y)
+    outer, length, inner = outer_length_inner(y)
+    outer_length_inner(dy)
+    if dy.shape != y.shape or dy.dtype != y.dtype:
+        raise ValueError(f"y and dy differ: {tuple(y.shape)} {y.dtype} and {tuple(dy.shape)} {dy.dtype}.")
     if y.numel() == 0:
         return Plan(y)
-    outer, length, inner = y.shape
     itemsize = y.element_size()
     strides = y.stride(0), y.stride(1), dy.stride(0), dy.stride(1)
     unit = math.gcd(inner, *strides, 16)

@@ -56,6 +56,23 @@ def rows_and_columns(x, most_columns=None, dtypes=DTYPES):
     return rows, columns
 
 
+def outer_length_inner(x):
+    """The shape (outer, length, inner) of a tensor that a kernel can take as it is, columns along the middle.
+
+    Raises:
+        TypeError: a dtype not in DTYPES.
+        ValueError: another number of dimensions, neighbours not side by side, or memory out of reach.
+    """
+    check_dtype(x)
+    if x.dim() != 3 or (x.shape[2] > 1 and x.stride(2) != 1):
+        raise ValueError(
+            f"This kernel takes (outer, length, inner) with last stride 1, not the shape {tuple(x.shape)} "
+            f"with strides {tuple(x.stride())}."
+        )
+    check_place(x)
+    return tuple(x.shape)
+
+
 def since_hopper(x):
     """Whether x is on a GPU with what came with Hopper (2022): clusters, and launches that begin early."""
     return x.is_cuda and _generation(x.device) >= 9

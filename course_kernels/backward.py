@@ -20,7 +20,7 @@ from .plan import INPUT, OUTPUT, SCRATCH, SECOND, Launch, Plan, planned
 from .resident_row import can_wait, collect, programs_at_once, publish, stages
 
 LOG2E = tl.constexpr(math.log2(math.e))
-WIDEST_ROW = 16_384  # columns that one program takes whole
+WIDEST_ROW = 16_384  # columns that one program takes whole; of float64 half as many, or it spills
 WIDEST_TEAM = 524_288  # columns that a team takes
 
 
@@ -141,7 +141,7 @@ def softmax_backward(y, dy, log=False):
         raise ValueError(f"y and dy differ: {tuple(y.shape)} {y.dtype} and {tuple(dy.shape)} {dy.dtype}.")
     if y.numel() == 0:
         return Plan(y)
-    if columns <= WIDEST_ROW:
+    if columns <= WIDEST_ROW // (2 if y.element_size() == 8 else 1):
         return by_rows(y, dy, log)
     plan = by_teams(y, dy, log) if columns <= WIDEST_TEAM and can_wait(y) else None
     return plan or by_chunks(y, dy, log)

@@ -20,7 +20,7 @@ from .online import merge
 from .packed_row import again
 from .plan import INPUT, OUTPUT, SCRATCH, Launch, Plan, planned
 
-MAX_LENGTH = 1_024  # of a column that is kept on chip: longer ones leave room for too narrow a tile
+MAX_LENGTH = 1_024  # of a column that is kept on chip (float64: half): beyond, a tile would be too narrow
 ENOUGH_PROGRAMS = 128  # as many as large GPUs have multiprocessors
 LOG2E = tl.constexpr(math.log2(math.e))
 
@@ -161,7 +161,9 @@ def softmax(x, log=False):
     columns, threads = tile(length, inner, itemsize)
     tiles = triton.cdiv(inner, columns)
     rows = triton.next_power_of_2(length)
-    if length <= MAX_LENGTH and (outer * tiles >= ENOUGH_PROGRAMS or rows * columns <= 4_096):
+    if length <= MAX_LENGTH // (2 if itemsize == 8 else 1) and (
+        outer * tiles >= ENOUGH_PROGRAMS or rows * columns <= 4_096
+    ):
         outers = max(1, min(2_048 // (rows * columns), triton.next_power_of_2(outer)))
         launch = Launch(
             column_kernel, triton.cdiv(outer, outers) * tiles, (OUTPUT, INPUT),

@@ -1,8 +1,9 @@
-"""softmax and log_softmax of any tensor: which kernel, autograd, torch.compile.
+"""softmax and log_softmax of any tensor: which kernel, autograd, torch.compile, torch.func.
 
 | columns                    | kernel                  | reads | why the border is there              |
 | -------------------------- | ----------------------- | ----- | ------------------------------------ |
 | to 1,024                   | multi_row               | 1     | one row is little work for a program |
+|   16-bit, not divided by 4 | ragged_row              | 1     | multi_row reads them one by one      |
 | to 32,768                  | fused_row               | 1     | past it, one row fills the registers |
 |   not a power of two       | fused_row.body_and_tail | 1     | of a multiprocessor, and it idles    |
 |   16-bit                   | packed_row              | 1     | while the row loads                  |
@@ -14,14 +15,16 @@
 | wider, or few rows, or     | split_row               | 2     | small chunks share out any number of |
 |   nobody can wait          |                         |       | rows evenly                          |
 
-"Out of alignment" is a width that is no multiple of 16: no load of 16 bytes fits into such rows. Then 16-bit
-rows go to body_and_tail, to 20,480 columns, and float32 rows leave it at 24,576. "Nobody can wait": float64,
-the interpreter, and GPUs that cannot hold a team of programs. Clusters came with Hopper (2022). log_softmax
-goes from multi_row (to 16,384) to the kernels below, without fused_row, which is kept plain. tiled is there
-to be read: from 65,536 columns on split_row, which does the same in smaller portions, is as fast or faster.
+"Out of alignment" is a width that 16 does not divide: Triton, which is told no more of a width than that,
+then loads value by value. So 16-bit rows go to body_and_tail, to 20,480 columns, and float32 rows leave it at
+24,576. "Nobody can wait": float64, the interpreter, and GPUs that cannot hold a team of programs. Clusters
+came with Hopper (2022). log_softmax goes from multi_row (to 16,384) to the kernels below, without fused_row,
+which is kept plain. tiled is there to be read: from 65,536 columns on split_row, which does the same in
+smaller portions, is as fast or faster. Along another dimension than the innermost one, all is column's.
 
-The borders were measured on an H200 (lab/recorded): each kernel is used where it was the fastest or within 3%
-of it.
+The borders were measured in float32 and bfloat16 on an H200 (lab/recorded): each kernel is used where it was
+the fastest or within 3% of it. float64 was not measured: its borders are where the compiler would begin to
+spill, at half the widths.
 """
 
 import operator
@@ -122,7 +125,7 @@ def choose(rows, columns, itemsize, log, waits, clusters):
     if columns <= widest_fused_row(aligned, itemsize) and not log:
         power_of_two = columns == triton.next_power_of_2(columns)
         return fused_row.softmax if power_of_two else fused_row.body_and_tail
-    if columns <= multi_row.MAX_COLUMNS:
+    if columns <= multi_row.MAX_COLUMNS // (2 if itemsize == 8 else 1):
         return multi_row.softmax
     if rows * columns >= FEW:
         if clusters and itemsize == 4 and not aligned and columns <= cluster_row.MAX_COLUMNS:
@@ -133,8 +136,10 @@ def choose(rows, columns, itemsize, log, waits, clusters):
 
 
 def widest_fused_row(aligned, itemsize):
-    """How wide a row may be for one program: less if each load is of one element, with a mask; and less still
-    if widening 16-bit values takes instructions."""
+    """How wide a row may be for one program: less for float64, which would spill; less if each load is of one
+    element, with a mask; and less still if widening 16-bit values takes instructions."""
+    if itemsize == 8:
+        return fused_row.MAX_COLUMNS // 2
     if aligned:
         return fused_row.MAX_COLUMNS
     return 20_480 if itemsize == 2 else 24_576

@@ -16,10 +16,11 @@ import triton.language as tl
 
 from . import split_row
 from .inputs import rows_and_columns
+from .plan import INPUT, OUTPUT, SCRATCH, SECOND, Launch, Plan, planned
 from .resident_row import can_wait, collect, programs_at_once, publish, stages
 
 LOG2E = tl.constexpr(math.log2(math.e))
-WIDEST_ROW = 16_384  # columns that one program takes whole
+WIDEST_ROW = 16_384  # columns that one program takes whole; of float64 half as many, or it spills
 WIDEST_TEAM = 524_288  # columns that a team takes
 
 
@@ -119,6 +120,7 @@ def finish_kernel(
     tl.store(dx_ptr + row * dx_stride + column, gradient(y, dy, total, LOG), mask=mask)
 
 
+@planned
 def softmax_backward(y, dy, log=False):
     """The gradient of each row of a softmax.
 
@@ -137,29 +139,30 @@ def softmax_backward(y, dy, log=False):
     rows_and_columns(dy)
     if dy.shape != y.shape or dy.dtype != y.dtype:
         raise ValueError(f"y and dy differ: {tuple(y.shape)} {y.dtype} and {tuple(dy.shape)} {dy.dtype}.")
-    dx = torch.empty((rows, columns), dtype=y.dtype, device=y.device)
-    if dx.numel() == 0:
-        return dx
-    with torch.cuda.device_of(y):
-        if columns <= WIDEST_ROW:
-            by_rows(dx, y, dy, log)
-        elif not (columns <= WIDEST_TEAM and can_wait(y) and by_teams(dx, y, dy, log)):
-            by_chunks(dx, y, dy, log)
-    return dx
+    if y.numel() == 0:
+        return Plan(y)
+    if columns <= WIDEST_ROW // (2 if y.element_size() == 8 else 1):
+        return by_rows(y, dy, log)
+    plan = by_teams(y, dy, log) if columns <= WIDEST_TEAM and can_wait(y) else None
+    return plan or by_chunks(y, dy, log)
 
 
-def by_rows(dx, y, dy, log):
+def by_rows(y, dy, log):
     rows, columns = y.shape
     block = triton.next_power_of_2(columns)
     each = max(1, 1024 // block)
-    rows_kernel[(triton.cdiv(rows, each),)](
-        dx, y, dy, dx.stride(0), y.stride(0), dy.stride(0), rows, columns,
-        ROWS=each, BLOCK=block, LOG=log, num_warps=min(max(each * block // 512, 1), 32),
+    return Plan(
+        y,
+        Launch(
+            rows_kernel, triton.cdiv(rows, each), (OUTPUT, INPUT, SECOND),
+            columns, y.stride(0), dy.stride(0), rows, columns,
+            ROWS=each, BLOCK=block, LOG=log, num_warps=min(max(each * block // 512, 1), 32),
+        ),
     )  # fmt: skip
 
 
-def by_teams(dx, y, dy, log):
-    """True if done; False where the GPU does not hold a whole team."""
+def by_teams(y, dy, log):
+    """None where the GPU does not hold a whole team."""
     rows, columns = y.shape
     copied_ahead = stages(y, dy)
     # 64 values a thread take 128 registers; of 16 bits, kept so, 80. Loads of one value each have room for
@@ -170,30 +173,26 @@ def by_teams(dx, y, dy, log):
     shared = 2 * block * y.element_size()
     teams = min(rows, programs_at_once(y.device.index, warps, shared, registers) // programs)
     if teams == 0:
-        return False
-    slots = torch.zeros((rows, programs), dtype=torch.int64, device=y.device)
-    try:
-        team_kernel[(teams * programs,)](
-            dx, y, dy, slots, dx.stride(0), y.stride(0), dy.stride(0), rows, columns, programs,
-            SLOTS=triton.next_power_of_2(programs), BLOCK=block, STAGES=copied_ahead, LOG=log,
-            num_warps=warps, maxnreg=registers, launch_cooperative_grid=True,
-        )  # fmt: skip
-    except RuntimeError as refusal:  # another process may hold a part of the GPU
-        if "cooperative" not in str(refusal):
-            raise
-        return False
-    return True
+        return None
+    launch = Launch(
+        team_kernel, teams * programs, (OUTPUT, INPUT, SECOND, SCRATCH),
+        columns, y.stride(0), dy.stride(0), rows, columns, programs,
+        SLOTS=triton.next_power_of_2(programs), BLOCK=block, STAGES=copied_ahead, LOG=log,
+        num_warps=warps, maxnreg=registers, launch_cooperative_grid=True,
+    )  # fmt: skip
+    slots = dict(scratch=rows * programs, dtype=torch.int64, zeroed=True)
+    return Plan(y, launch, **slots, otherwise=by_chunks(y, dy, log))
 
 
-def by_chunks(dx, y, dy, log):
+def by_chunks(y, dy, log):
     rows, columns = y.shape
     chunk = split_row.chunk_size(rows, columns)
     chunks = triton.cdiv(columns, chunk)
     wide = torch.float64 if y.dtype == torch.float64 else torch.float32
-    parts = torch.empty((rows, chunks), dtype=wide, device=y.device)
     options = dict(CHUNK=chunk, LOG=log, num_warps=min(max(chunk // 512, 1), 16))
-    chunk_kernel[(rows * chunks,)](parts, y, dy, y.stride(0), dy.stride(0), columns, chunks, **options)
-    finish_kernel[(rows * chunks,)](
-        dx, parts, y, dy, dx.stride(0), y.stride(0), dy.stride(0), columns, chunks,
-        CHUNKS=triton.next_power_of_2(chunks), **options,
-    )  # fmt: skip
+    numbers = y.stride(0), dy.stride(0), columns, chunks
+    first = Launch(chunk_kernel, rows * chunks, (SCRATCH, INPUT, SECOND), *numbers, **options)
+    options["CHUNKS"] = triton.next_power_of_2(chunks)
+    tensors = (OUTPUT, SCRATCH, INPUT, SECOND)
+    second = Launch(finish_kernel, rows * chunks, tensors, columns, *numbers, **options)
+    return Plan(y, first, second, scratch=rows * chunks, dtype=wide)

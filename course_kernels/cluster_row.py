@@ -25,6 +25,7 @@ from triton import knobs
 from . import split_row
 from .inputs import rows_and_columns, since_hopper
 from .online import merge
+from .plan import INPUT, OUTPUT, SCRATCH, Launch, Plan, planned
 
 MAX_SLICE = 8_448  # 132 values for each of 64 threads: more do not fit in registers
 MAX_COLUMNS = 8 * MAX_SLICE  # larger clusters exist, but are slower than no cluster
@@ -104,6 +105,7 @@ def cluster_row_kernel(
             tl.store(y_ptr + at[i], out, mask=at[i] < columns)
 
 
+@planned
 def softmax(x, log=False):
     """Softmax of each row of a matrix, a cluster of programs a row.
 
@@ -121,21 +123,18 @@ def softmax(x, log=False):
     """
     rows, columns = rows_and_columns(x, MAX_COLUMNS)
     if not has_clusters(x):
-        return split_row.softmax(x, log)
-    y = torch.empty((rows, columns), dtype=x.dtype, device=x.device)
-    if y.numel() == 0:
-        return y
+        return split_row.softmax.plan(x, log)
+    if x.numel() == 0:
+        return Plan(x)
     ctas, sizes = pieces(columns)
     wide = torch.float64 if x.dtype == torch.float64 else torch.float32
-    parts = torch.empty((rows, 2, ctas), dtype=wide, device=x.device)
-    with torch.cuda.device_of(x):
-        cluster_row_kernel[(rows,)](
-            y, x, parts, y.stride(0), x.stride(0), columns,
-            CTAS=ctas, SIZES=sizes, LOG=log, num_ctas=ctas,
-            # About 128 values a thread, 40 registers for all else: few warps, with many loads each on the way
-            num_warps=2, maxnreg=168,
-        )  # fmt: skip
-    return y
+    launch = Launch(
+        cluster_row_kernel, rows, (OUTPUT, INPUT, SCRATCH), columns, x.stride(0), columns,
+        CTAS=ctas, SIZES=sizes, LOG=log, num_ctas=ctas,
+        # About 128 values a thread, 40 registers for all else: few warps, with many loads each on the way
+        num_warps=2, maxnreg=168,
+    )  # fmt: skip
+    return Plan(x, launch, scratch=rows * 2 * ctas, dtype=wide)
 
 
 def has_clusters(x):

@@ -12,6 +12,7 @@ import triton
 import triton.language as tl
 
 from .inputs import rows_and_columns
+from .plan import INPUT, OUTPUT, Launch, Plan, planned
 
 MAX_COLUMNS = 32_768  # beyond, a row of float32 no longer fits in one program's registers and spills
 LOG2E = tl.constexpr(math.log2(math.e))
@@ -35,6 +36,7 @@ def fused_row_kernel(y_ptr, x_ptr, y_stride, x_stride, columns, BLOCK: tl.conste
     tl.store(y_ptr + row * y_stride + column, numerator * (1.0 / denominator), mask=mask)
 
 
+@planned
 def softmax(x):
     """Softmax of each row of a matrix, one program a row.
 
@@ -49,15 +51,18 @@ def softmax(x):
         TypeError, ValueError: an input it does not take; the message says what to do.
     """
     rows, columns = rows_and_columns(x, MAX_COLUMNS)
-    y = torch.empty((rows, columns), dtype=x.dtype, device=x.device)
-    if y.numel() == 0:
-        return y  # nothing to do, and a grid of 0 programs is an error
+    if x.numel() == 0:
+        return Plan(x)  # nothing to do, and a grid of 0 programs is an error
     block = triton.next_power_of_2(columns)
-    with torch.cuda.device_of(x):  # the GPU that holds x, whichever is current
-        fused_row_kernel[(rows,)](
-            y, x, y.stride(0), x.stride(0), columns, BLOCK=block, num_warps=warps(block, x.element_size())
-        )
-    return y
+    # As fused_row_kernel[(rows,)](y, x, columns, x.stride(0), columns, BLOCK=..., num_warps=...) on a new y,
+    # worked out once for all x of this kind.
+    return Plan(
+        x,
+        Launch(
+            fused_row_kernel, rows, (OUTPUT, INPUT), columns, x.stride(0), columns,
+            BLOCK=block, num_warps=warps(block, x.element_size()),
+        ),
+    )  # fmt: skip
 
 
 def warps(block, itemsize):
@@ -94,20 +99,21 @@ def body_and_tail_kernel(y_ptr, x_ptr, y_stride, x_stride, columns, BODY: tl.con
     tl.store(y_ptr + tail, tail_numerator * reciprocal, mask=mask)
 
 
+@planned
 def body_and_tail(x):
     """Softmax as `softmax`, for widths that are not a power of two; takes and gives the same."""
     rows, columns = rows_and_columns(x, MAX_COLUMNS)
-    y = torch.empty((rows, columns), dtype=x.dtype, device=x.device)
-    if y.numel() == 0:
-        return y
+    if x.numel() == 0:
+        return Plan(x)
     body = triton.next_power_of_2(columns + 1) // 2  # the largest power of two that fits
     tail = triton.next_power_of_2(max(columns - body, 1))
     num_warps = warps(body, x.element_size())
     # With 64 registers a thread, two programs of 16 warps fit a multiprocessor; 48 values fit in those.
     few = (body + tail) // (32 * num_warps) <= 48 and x.dtype != torch.float64
-    with torch.cuda.device_of(x):
-        body_and_tail_kernel[(rows,)](
-            y, x, y.stride(0), x.stride(0), columns,
+    return Plan(
+        x,
+        Launch(
+            body_and_tail_kernel, rows, (OUTPUT, INPUT), columns, x.stride(0), columns,
             BODY=body, TAIL=tail, num_warps=num_warps, maxnreg=64 if few else 128,
-        )  # fmt: skip
-    return y
+        ),
+    )  # fmt: skip

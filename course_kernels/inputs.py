@@ -10,11 +10,15 @@ from course_kernels import mode
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
+def name(dtype):
+    """A dtype as one writes it: "float32"."""
+    return str(dtype).removeprefix("torch.")
+
+
 def check_dtype(x, dtypes=DTYPES):
     """Raise a TypeError that names the dtypes taken, unless x has one of them."""
     if x.dtype not in dtypes:
-        taken = ", ".join(str(dtype).removeprefix("torch.") for dtype in dtypes)
-        raise TypeError(f"softmax takes {taken}; this tensor is {str(x.dtype).removeprefix('torch.')}.")
+        raise TypeError(f"softmax takes {', '.join(map(name, dtypes))}; this tensor is {name(x.dtype)}.")
 
 
 def check_place(x):
@@ -52,6 +56,23 @@ def rows_and_columns(x, most_columns=None, dtypes=DTYPES):
         )
     check_place(x)
     return rows, columns
+
+
+def outer_length_inner(x):
+    """The shape (outer, length, inner) of a tensor that a kernel can take as it is, columns along the middle.
+
+    Raises:
+        TypeError: a dtype not in DTYPES.
+        ValueError: another number of dimensions, neighbours not side by side, or memory out of reach.
+    """
+    check_dtype(x)
+    if x.dim() != 3 or (x.shape[2] > 1 and x.stride(2) != 1):
+        raise ValueError(
+            f"This kernel takes (outer, length, inner) with last stride 1, not the shape {tuple(x.shape)} "
+            f"with strides {tuple(x.stride())}."
+        )
+    check_place(x)
+    return tuple(x.shape)
 
 
 def since_hopper(x):

@@ -10,11 +10,11 @@ results of any two stretches of a row, in any order and grouping: it is associat
 
 import math
 
-import torch
 import triton
 import triton.language as tl
 
 from .inputs import rows_and_columns
+from .plan import INPUT, OUTPUT, Launch, Plan, planned
 
 MAX_COLUMNS = 16_384  # the row stays in registers, and so do the partial results of its lanes
 
@@ -44,6 +44,7 @@ def online_kernel(y_ptr, x_ptr, y_stride, x_stride, columns, BLOCK: tl.constexpr
     tl.store(y_ptr + row * y_stride + column, tl.exp(x - m) * (1.0 / d), mask=mask)
 
 
+@planned
 def softmax(x):
     """Softmax of each row of a matrix, its maximum and sum found together.
 
@@ -58,14 +59,12 @@ def softmax(x):
         TypeError, ValueError: an input it does not take; the message says what to do.
     """
     rows, columns = rows_and_columns(x, MAX_COLUMNS)
-    y = torch.empty((rows, columns), dtype=x.dtype, device=x.device)
-    if y.numel() == 0:
-        return y
+    if x.numel() == 0:
+        return Plan(x)
     block = triton.next_power_of_2(columns)
     warps = min(max(block // 256, 1), 32)
-    with torch.cuda.device_of(x):
-        online_kernel[(rows,)](y, x, y.stride(0), x.stride(0), columns, BLOCK=block, num_warps=warps)
-    return y
+    numbers = columns, x.stride(0), columns
+    return Plan(x, Launch(online_kernel, rows, (OUTPUT, INPUT), *numbers, BLOCK=block, num_warps=warps))
 
 
 def steps(scores):

@@ -17,6 +17,7 @@ import triton.language as tl
 from triton import knobs
 
 from .inputs import rows_and_columns
+from .plan import INPUT, OUTPUT, Launch, Plan, planned
 
 MAX_COLUMNS = 32_768
 DTYPES = (torch.float16, torch.bfloat16)
@@ -68,6 +69,7 @@ def packed_row_kernel(
     tl.store(y_ptr + tail, y_tail, mask=tail < columns)
 
 
+@planned
 def softmax(x, log=False):
     """Softmax of each row of a matrix of 16-bit values, one program a row.
 
@@ -82,18 +84,19 @@ def softmax(x, log=False):
         TypeError, ValueError: an input it does not take; the message says what to do.
     """
     rows, columns = rows_and_columns(x, MAX_COLUMNS, DTYPES)
-    y = torch.empty((rows, columns), dtype=x.dtype, device=x.device)
-    if y.numel() == 0:
-        return y
+    if x.numel() == 0:
+        return Plan(x)
     body, tail = pieces(columns)
-    with torch.cuda.device_of(x):
-        packed_row_kernel[(rows,)](
-            y, x, y.stride(0), x.stride(0), columns, BODY=body, TAIL=tail, LOG=log,
+    return Plan(
+        x,
+        Launch(
+            packed_row_kernel, rows, (OUTPUT, INPUT), columns, x.stride(0), columns,
+            BODY=body, TAIL=tail, LOG=log,
             # 64 values a thread, 32 registers. With 80 in all, three programs of 16,384 values fit; with 64,
             # two of 32,768.
             num_warps=max(body // 2048, 1), maxnreg=64 if body > 16_384 else 80,
-        )  # fmt: skip
-    return y
+        ),
+    )  # fmt: skip
 
 
 def pieces(columns):

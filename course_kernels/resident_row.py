@@ -34,6 +34,7 @@ from triton import knobs
 from . import split_row
 from .inputs import rows_and_columns
 from .online import merge
+from .plan import INPUT, OUTPUT, SCRATCH, Launch, Plan, planned
 
 MAX_COLUMNS = 4_194_304  # beyond, one row fills the chip, nothing hides the wait, and split_row is as fast
 LOG2E = tl.constexpr(math.log2(math.e))
@@ -116,6 +117,7 @@ def resident_row_kernel(
         kept = shifted if LOG else numerator
 
 
+@planned
 def softmax(x, log=False):
     """Softmax of each row of a matrix, a team of programs a row.
 
@@ -149,21 +151,15 @@ def softmax(x, log=False):
         at_once = programs_at_once(x.device.index, warps, block * x.element_size(), registers)
         teams = min(rows, at_once // programs)
     if teams == 0:
-        return split_row.softmax(x, log)
-    y = torch.empty((rows, columns), dtype=x.dtype, device=x.device)
-    slots = torch.zeros((rows, programs), dtype=torch.int64, device=x.device)
-    with torch.cuda.device_of(x):
-        try:
-            resident_row_kernel[(teams * programs,)](
-                y, x, slots, y.stride(0), x.stride(0), rows, columns, programs,
-                SLOTS=triton.next_power_of_2(programs), BLOCK=block, EVEN=even, STAGES=copied_ahead, LOG=log,
-                num_warps=warps, maxnreg=registers, launch_cooperative_grid=True,
-            )  # fmt: skip
-        except RuntimeError as refusal:  # another process may hold a part of the GPU
-            if "cooperative" not in str(refusal):
-                raise
-            return split_row.softmax(x, log)
-    return y
+        return split_row.softmax.plan(x, log)
+    launch = Launch(
+        resident_row_kernel, teams * programs, (OUTPUT, INPUT, SCRATCH),
+        columns, x.stride(0), rows, columns, programs,
+        SLOTS=triton.next_power_of_2(programs), BLOCK=block, EVEN=even, STAGES=copied_ahead, LOG=log,
+        num_warps=warps, maxnreg=registers, launch_cooperative_grid=True,
+    )  # fmt: skip
+    slots = dict(scratch=rows * programs, dtype=torch.int64, zeroed=True)
+    return Plan(x, launch, **slots, otherwise=split_row.softmax.plan(x, log))
 
 
 def block_size(columns):

@@ -18,6 +18,7 @@ import triton.language as tl
 
 from .inputs import rows_and_columns, since_hopper
 from .online import merge
+from .plan import INPUT, OUTPUT, SCRATCH, Launch, Plan, planned
 
 SMALLEST_CHUNK, LARGEST_CHUNK = 2_048, 8_192  # elements
 ENOUGH_PROGRAMS = 2_048  # enough for the largest GPU to be busy everywhere, all the time
@@ -25,25 +26,27 @@ MAX_CHUNKS = 262_144  # a program of the second launch reads the results of all 
 
 
 @triton.jit
-def chunk_kernel(m_ptr, d_ptr, x_ptr, x_stride, columns, chunks, CHUNK: tl.constexpr, EARLY: tl.constexpr):
+def chunk_kernel(
+    parts_ptr, x_ptr, x_stride, columns, chunks, parts, CHUNK: tl.constexpr, EARLY: tl.constexpr
+):
     if EARLY:
         tl.extra.cuda.gdc_launch_dependents()  # the next launch may begin once all programs of this one have
     program = tl.program_id(0)
     row = (program // chunks).to(tl.int64)
     column = (program % chunks).to(tl.int64) * CHUNK + tl.arange(0, CHUNK)
     x = tl.load(x_ptr + row * x_stride + column, mask=column < columns, other=float("-inf"))
-    x = x.to(m_ptr.dtype.element_ty)
+    x = x.to(parts_ptr.dtype.element_ty)
 
     m = tl.max(x, axis=0)
     # A chunk that is all −inf counts as empty, (−inf, 0): its neighbours may hold numbers.
     d = tl.sum(tl.exp(x - tl.where(m == float("-inf"), 0.0, m)), axis=0)
-    tl.store(m_ptr + program, m)
-    tl.store(d_ptr + program, d)
+    tl.store(parts_ptr + program, m)  # first all m, then all d
+    tl.store(parts_ptr + parts + program, d)
 
 
 @triton.jit
 def finish_kernel(
-    y_ptr, m_ptr, d_ptr, x_ptr, y_stride, x_stride, columns, chunks,
+    y_ptr, parts_ptr, x_ptr, y_stride, x_stride, columns, chunks, parts,
     CHUNK: tl.constexpr, CHUNKS: tl.constexpr, LOG: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     # Backwards: the last chunks read are still in the cache
@@ -52,13 +55,15 @@ def finish_kernel(
 
     column = (program % chunks).to(tl.int64) * CHUNK + tl.arange(0, CHUNK)
     mask = column < columns
-    x = tl.load(x_ptr + row * x_stride + column, mask=mask, other=float("-inf")).to(m_ptr.dtype.element_ty)
+    x = tl.load(x_ptr + row * x_stride + column, mask=mask, other=float("-inf"))
+    x = x.to(parts_ptr.dtype.element_ty)
 
     if EARLY:
         tl.extra.cuda.gdc_wait()  # until the first launch has ended, and all its (m, d) can be seen
     chunk = tl.arange(0, CHUNKS)
-    m = tl.load(m_ptr + row * chunks + chunk, mask=chunk < chunks, other=float("-inf"))
-    d = tl.load(d_ptr + row * chunks + chunk, mask=chunk < chunks, other=0.0)
+    part = parts_ptr + row * chunks + chunk
+    m = tl.load(part, mask=chunk < chunks, other=float("-inf"))
+    d = tl.load(part + parts, mask=chunk < chunks, other=0.0)
     m, d = tl.reduce((m, d), 0, merge)
 
     if LOG:
@@ -69,6 +74,7 @@ def finish_kernel(
     tl.store(y_ptr + row * y_stride + column, y, mask=mask, eviction_policy="evict_first")
 
 
+@planned
 def softmax(x, log=False):
     """Softmax of each row of a matrix of any width, many programs a row.
 
@@ -83,24 +89,21 @@ def softmax(x, log=False):
         TypeError, ValueError: an input it does not take; the message says what to do.
     """
     rows, columns = rows_and_columns(x, MAX_CHUNKS * LARGEST_CHUNK)
-    y = torch.empty((rows, columns), dtype=x.dtype, device=x.device)
-    if y.numel() == 0:
-        return y
+    if x.numel() == 0:
+        return Plan(x)
     chunk = chunk_size(rows, columns)
     chunks = triton.cdiv(columns, chunk)
     wide = torch.float64 if x.dtype == torch.float64 else torch.float32
-    m, d = torch.empty((2, rows, chunks), dtype=wide, device=x.device)
+    parts = rows * chunks
     early = since_hopper(x)
     options = dict(CHUNK=chunk, EARLY=early, num_warps=min(max(chunk // 512, 1), 8))
-    with torch.cuda.device_of(x):
-        chunk_kernel[(rows * chunks,)](m, d, x, x.stride(0), columns, chunks, **options)
-        if early:
-            options["launch_pdl"] = True  # programmatic dependent launch: CUDA's name for it
-        finish_kernel[(rows * chunks,)](
-            y, m, d, x, y.stride(0), x.stride(0), columns, chunks,
-            CHUNKS=triton.next_power_of_2(chunks), LOG=log, **options,
-        )  # fmt: skip
-    return y
+    numbers = x.stride(0), columns, chunks, parts
+    first = Launch(chunk_kernel, parts, (SCRATCH, INPUT), *numbers, **options)
+    if early:
+        options["launch_pdl"] = True  # programmatic dependent launch: CUDA's name for it
+    options |= dict(CHUNKS=triton.next_power_of_2(chunks), LOG=log)
+    second = Launch(finish_kernel, parts, (OUTPUT, SCRATCH, INPUT), columns, *numbers, **options)
+    return Plan(x, first, second, scratch=2 * parts, dtype=wide)
 
 
 def chunk_size(rows, columns):

@@ -6,12 +6,12 @@ copy once rows leave the cache. The second walk goes backwards, because the end 
 still holds.
 """
 
-import torch
 import triton
 import triton.language as tl
 
 from .inputs import rows_and_columns
 from .online import merge
+from .plan import INPUT, OUTPUT, Launch, Plan, planned
 
 TILE = 4_096
 
@@ -47,6 +47,7 @@ def tiled_kernel(y_ptr, x_ptr, y_stride, x_stride, columns, TILE: tl.constexpr, 
         tl.store(y_ptr + column, y, mask=mask)
 
 
+@planned
 def softmax(x, log=False):
     """Softmax of each row of a matrix of any width, tile by tile.
 
@@ -61,19 +62,13 @@ def softmax(x, log=False):
         TypeError, ValueError: an input it does not take; the message says what to do.
     """
     rows, columns = rows_and_columns(x)
-    y = torch.empty((rows, columns), dtype=x.dtype, device=x.device)
-    if y.numel() == 0:
-        return y
+    if x.numel() == 0:
+        return Plan(x)
     tile = min(TILE, triton.next_power_of_2(columns))
-    with torch.cuda.device_of(x):
-        tiled_kernel[(rows,)](
-            y,
-            x,
-            y.stride(0),
-            x.stride(0),
-            columns,
-            TILE=tile,
-            LOG=log,
-            num_warps=min(max(tile // 256, 1), 16),
-        )
-    return y
+    return Plan(
+        x,
+        Launch(
+            tiled_kernel, rows, (OUTPUT, INPUT), columns, x.stride(0), columns,
+            TILE=tile, LOG=log, num_warps=min(max(tile // 256, 1), 16),
+        ),
+    )  # fmt: skip

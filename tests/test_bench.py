@@ -2,7 +2,9 @@
 
 import importlib
 
+import on_gpu
 import pytest
+import torch
 
 from course_kernels import mode
 from course_kernels.lab.bench import measure as bench
@@ -50,3 +52,32 @@ def test_misuse_is_said_in_a_sentence(arguments, capsys):
         bench.main(arguments)
     assert stopped.value.code == 2
     assert "contender" in capsys.readouterr().err or "--shapes" in arguments
+
+
+def test_a_peer_that_knows_the_innermost_dimension_only_says_so():
+    for kernel in ("liger", "quack", "eager", "fused_row"):
+        with pytest.raises(ValueError, match=f"{kernel} takes the innermost dimension only"):
+            bench.contender(kernel, "along", torch.zeros(2, 3, 4), dim=1)
+
+
+def test_along_a_dimension_a_contender_computes_the_softmax_along_it():
+    x = torch.randn(2, 3, 4)
+    for kernel in ("torch", "softmax"):
+        torch.testing.assert_close(bench.contender(kernel, "along", x, dim=1)(), torch.softmax(x, 1))
+
+
+def test_records_of_other_dimensions_mix_with_no_curve():
+    """They have an operation of their own, and name their shape."""
+    (copy,) = _one("copy", "along", (64, 512, 2048), 1)
+    assert (copy.op, copy.rows, copy.columns) == ("along", 64 * 2048, 512)
+    assert (copy.shape, copy.dim) == ("64x512x2048", 1)
+    (row,) = _one("copy", "forward", (8, 16), None)
+    assert (row.rows, row.columns, row.shape, row.dim) == (8, 16, None, None)
+    text = on_gpu.table([vars(copy), vars(row)])
+    assert "alo floa 64x512x2048 e copy" in text and "for floa 8x16 e copy" in text
+
+
+def _one(kernel, op, shape, dim):
+    contender = bench.Contender(kernel, None, op, (), 100)
+    contender.times = [1.0, 2.0, 3.0]
+    return bench._records([contender], shape, "float32", "events", dim)

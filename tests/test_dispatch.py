@@ -1,26 +1,28 @@
 """softmax and log_softmax of any tensor: shapes, strides, gradients, torch.compile; in the interpreter."""
 
+import warnings
+
+import numpy
 import pytest
 import torch
 
 import course_kernels
 from course_kernels import (
     cluster_row,
+    column,
     dispatch,
     fused_row,
     log_softmax,
     mode,
     multi_row,
     packed_row,
+    ragged_row,
     resident_row,
     softmax,
     split_row,
 )
 
-pytestmark = [
-    pytest.mark.skipif(not mode.interpreting(), reason="tests/gpu has the same for compiled kernels"),
-    pytest.mark.filterwarnings("ignore::RuntimeWarning"),  # numpy's, on inf − inf
-]
+pytestmark = pytest.mark.skipif(not mode.interpreting(), reason="tests/gpu has the same for compiled kernels")
 
 PAIRS = ((softmax, torch.softmax), (log_softmax, torch.log_softmax))
 both = pytest.mark.parametrize("ours, theirs", PAIRS, ids=("softmax", "log_softmax"))
@@ -30,6 +32,7 @@ def check(ours, theirs, x, dim):
     y = ours(x, dim)
     expected = theirs(x.double(), dim)
     assert y.shape == x.shape and y.dtype == x.dtype and y.device == x.device
+    assert y.stride() == expected.stride()
     rtol = {torch.float64: 1e-13, torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 1e-2}[x.dtype]
     torch.testing.assert_close(y.double(), expected, rtol=rtol, atol=rtol / 10, equal_nan=True)
 
@@ -71,6 +74,43 @@ def test_empty(ours, theirs):
         assert ours(torch.zeros(shape), dim).shape == shape
 
 
+def test_columns_longer_than_a_tile():
+    """Cut into chunks, one of them all −inf, for one column or a few, in each direction."""
+    for shape in ((1, 1500, 3), (2, 700, 33)):
+        x = torch.randn(shape)
+        x[0, :600, 0] = float("-inf")
+        x[0, 5, -1] = float("nan")
+        assert len(column.softmax.plan(x).launches) == 3
+        check(softmax, torch.softmax, x, 1)
+        check(log_softmax, torch.log_softmax, x, 1)
+        x[0, 5, -1] = 0.0
+        y, dy = torch.softmax(x, 1), torch.randn(shape)
+        dx = dispatch.gradient(y, dy, 1, False)
+        torch.testing.assert_close(dx, y * (dy - (y * dy).sum(1, keepdim=True)))
+
+
+@both
+def test_no_warning_reaches_the_screen(ours, theirs):
+    x = torch.tensor([[float("-inf"), float("-inf")], [float("inf"), 1e38], [float("nan"), -1e38]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for dim in (0, 1):
+            check(ours, theirs, x, dim)
+
+
+@both
+def test_dtype_converts_first(ours, theirs):
+    x = torch.randn(3, 5) * 10
+    for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+        for source in (x, x.bfloat16(), x.int()):
+            y = ours(source, 0, dtype=dtype)
+            assert y.dtype == dtype
+            torch.testing.assert_close(y, theirs(source, 0, dtype=dtype))
+    a = x.clone().requires_grad_()
+    ours(a, dtype=torch.float64)[0, 0].backward()
+    assert a.grad.dtype == torch.float32
+
+
 @both
 def test_nan_and_infinities(ours, theirs):
     x = torch.randn(5, 40)
@@ -78,12 +118,24 @@ def test_nan_and_infinities(ours, theirs):
     check(ours, theirs, x, 1)
 
 
-def test_refusals_are_sentences():
+@both
+def test_refusals_are_sentences(ours, theirs):
+    x = torch.zeros(2, 3)
     for dtype in (torch.int32, torch.bool, torch.complex64):
         with pytest.raises(TypeError, match="float16, bfloat16, float32, float64"):
-            softmax(torch.zeros(2, 3, dtype=dtype))
+            ours(x.to(dtype))
+    for nothing in (None, [1.0, 2.0], 1.0):
+        with pytest.raises(TypeError, match="takes a tensor, not (NoneType|list|float): pass torch.tensor"):
+            ours(nothing)
+    for dim in (None, 1.0, True, "x", [1]):
+        with pytest.raises(TypeError, match="dim is one dimension's number, such as -1 for the last; not"):
+            ours(x, dim)
+    for dtype in (torch.int32, "float32"):
+        with pytest.raises(TypeError, match="gives float16, bfloat16, float32, float64, not"):
+            ours(x, dtype=dtype)
     with pytest.raises(IndexError, match="out of range"):
-        softmax(torch.zeros(2, 3), dim=2)
+        ours(x, dim=2)
+    assert ours(x, numpy.int64(1)).shape == x.shape
 
 
 def test_log_softmax_far_from_zero():
@@ -96,6 +148,10 @@ def test_log_softmax_far_from_zero():
     (
         (100_000, 64, 4, False, *3 * (multi_row,)),
         (100_000, 1024, 2, True, *3 * (multi_row,)),
+        (100_000, 777, 4, False, *3 * (multi_row,)),
+        (100_000, 1000, 2, False, *3 * (multi_row,)),
+        (100_000, 777, 2, False, *3 * (ragged_row,)),
+        (100_000, 100, 2, False, *3 * (multi_row,)),
         (10_000, 8192, 4, False, *3 * (fused_row,)),
         (10_000, 8192, 2, False, *3 * (packed_row,)),
         (10_000, 8192, 2, True, *3 * (packed_row,)),
@@ -111,6 +167,9 @@ def test_log_softmax_far_from_zero():
         (128, 2**22, 4, False, resident_row, resident_row, split_row),
         (128, 2**22, 2, False, *3 * (split_row,)),
         (10_000, 65_536, 8, False, resident_row, resident_row, split_row),
+        (10_000, 16_384, 8, False, *3 * (fused_row,)),
+        (10_000, 8192, 8, True, *3 * (multi_row,)),
+        (10_000, 16_384, 8, True, resident_row, resident_row, split_row),
         (1, 128_256, 4, False, *3 * (split_row,)),
         (32, 128_256, 4, False, *3 * (split_row,)),
         (2, 2**22, 4, False, *3 * (split_row,)),
@@ -134,6 +193,7 @@ def test_every_choice_takes_its_shape():
     """No border sends a row to a kernel that refuses it."""
     limits = {
         multi_row.softmax: multi_row.MAX_COLUMNS,
+        ragged_row.softmax: ragged_row.MAX_COLUMNS,
         fused_row.softmax: fused_row.MAX_COLUMNS,
         fused_row.body_and_tail: fused_row.MAX_COLUMNS,
         packed_row.softmax: packed_row.MAX_COLUMNS,
@@ -152,7 +212,7 @@ def test_every_choice_takes_its_shape():
                 for log in (False, True):
                     for waits, clusters in ((False, False), (False, True), (True, False), (True, True)):
                         chosen = dispatch.choose(rows, columns, itemsize, log, waits, clusters)
-                        assert not (chosen is packed_row.softmax and itemsize != 2)
+                        assert not (chosen in (packed_row.softmax, ragged_row.softmax) and itemsize != 2)
                         assert columns <= limits.get(chosen, columns)
                         assert not (log and chosen in (fused_row.softmax, fused_row.body_and_tail))
 
@@ -174,6 +234,35 @@ def test_gradcheck_twice(ours, theirs):
     for dim in (0, 1):
         assert torch.autograd.gradcheck(lambda t: ours(t, dim), (x,))  # noqa: B023
         assert torch.autograd.gradgradcheck(lambda t: ours(t, dim), (x,))  # noqa: B023
+
+
+@both
+def test_torch_func(ours, theirs):
+    """grad, jvp, vmap and what is built of them; forward-mode autograd too."""
+    x = torch.randn(3, 4, dtype=torch.float64)
+    t = torch.randn(3, 4, dtype=torch.float64)
+    for dim in (0, 1):
+
+        def f(function, z, dim=dim):
+            return (function(z, dim) ** 2).sum()
+
+        mine, right = (lambda z: f(ours, z)), (lambda z: f(theirs, z))
+        for transform in (torch.func.grad, torch.func.hessian, torch.func.jacrev, torch.func.jacfwd):
+            torch.testing.assert_close(transform(mine)(x), transform(right)(x))
+        jvp = [torch.func.jvp(lambda z, g=g, dim=dim: g(z, dim), (x,), (t,)) for g in (ours, theirs)]
+        torch.testing.assert_close(*jvp)
+        for batch in (0, 1):
+            batched = [torch.func.vmap(lambda z, g=g: g(z, 0), batch)(x) for g in (ours, theirs)]
+            torch.testing.assert_close(*batched)
+            batched = [
+                torch.func.vmap(torch.func.grad(lambda z, g=g: (g(z, 0) ** 2).sum()), batch)(x)
+                for g in (ours, theirs)
+            ]
+            torch.testing.assert_close(*batched)
+        with torch.autograd.forward_ad.dual_level():
+            dual = torch.autograd.forward_ad.make_dual(x, t)
+            tangents = [torch.autograd.forward_ad.unpack_dual(g(dual, dim)).tangent for g in (ours, theirs)]
+        torch.testing.assert_close(*tangents)
 
 
 @pytest.mark.parametrize("log", (False, True), ids=("softmax", "log_softmax"))

@@ -49,14 +49,18 @@ every_kernel = pytest.mark.parametrize("softmax", KERNELS.values(), ids=KERNELS)
 
 @pytest.fixture(autouse=True)
 def poisoned(monkeypatch):
-    """Every torch.empty holds NaN (integers: the largest), so that what a kernel does not write is seen."""
-    empty = torch.empty
+    """Memory that is allocated and not set holds NaN (integers: the largest), so that what a kernel does not
+    write is seen."""
 
-    def poison(*args, **kwargs):
-        y = empty(*args, **kwargs)
-        return y.fill_(float("nan") if y.is_floating_point() else torch.iinfo(y.dtype).max)
+    def poisoned(allocate):
+        def poison(*args, **kwargs):
+            y = allocate(*args, **kwargs)
+            return y.fill_(float("nan") if y.is_floating_point() else torch.iinfo(y.dtype).max)
 
-    monkeypatch.setattr(torch, "empty", poison)
+        return poison
+
+    for place, name in ((torch, "empty"), (torch, "empty_like"), (torch.Tensor, "new_empty_strided")):
+        monkeypatch.setattr(place, name, poisoned(getattr(place, name)))
 
 
 def check(y, x, log=False):
@@ -389,8 +393,8 @@ import json
 import sys
 
 import torch
-from course_kernels import backward, cluster_row, fused_row, inputs, multi_row, online
-from course_kernels import packed_row, resident_row, split_row, tiled
+from course_kernels import backward, cluster_row, column, column_backward, fused_row, inputs
+from course_kernels import multi_row, online, packed_row, ragged_row, resident_row, sharded, split_row, tiled
 from course_kernels.lab.run.compiler import Recorder
 
 architecture = int(sys.argv[1])
@@ -398,15 +402,17 @@ inputs.check_place = lambda x: None  # nothing runs, so tensors may lie on the C
 for module in (resident_row, backward):
     module.can_wait = lambda x: x.dtype != torch.float64
     module.programs_at_once = lambda *what: 1000
-for module in (cluster_row, split_row):
+for module in (cluster_row, column, column_backward, split_row):
     module.since_hopper = lambda x: architecture >= 90
 half = torch.float16 if architecture == 75 else torch.bfloat16
+torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
 
 with Recorder([architecture]) as recorder:
 
     def launch(function, columns, dtypes, log=(False, True)):
         for dtype in dtypes:
-            x = torch.empty(4, columns, dtype=dtype)
+            shape = (200, columns, 64) if function is columns_and_gradient else (4, columns)
+            x = torch.empty(shape, dtype=dtype)
             recorder.call = f"{columns} {str(dtype).removeprefix('torch.')}"
             for one in log:
                 function(x, log=True) if one else function(x)
@@ -414,12 +420,23 @@ with Recorder([architecture]) as recorder:
     def gradient(y, log=False):
         backward.softmax_backward(y, torch.empty_like(y), log)
 
+    def columns_and_gradient(x, log=False):
+        column.softmax(x, log)
+        column_backward.softmax_backward(x, x, log)
+
+    def shard(x, log=False):
+        x.requires_grad_()
+        (sharded.log_softmax if log else sharded.softmax)(x).sum().backward()
+        sharded.cross_entropy(x, torch.zeros(4, dtype=torch.int64)).backward()
+
     every = (torch.float32, half)
     for module, columns in json.loads(sys.argv[2]):
         plain = module in ("fused_row", "online", "fused_row.body_and_tail")
         name, _, entry = module.partition(".")
-        function = gradient if name == "backward" else getattr(globals()[name], entry or "softmax")
-        dtypes = {"packed_row": (half,), "cluster_row": (torch.float32,)}.get(name, every)
+        own = {"backward": gradient, "column": columns_and_gradient, "sharded": shard}
+        function = own[name] if name in own else getattr(globals()[name], entry or "softmax")
+        own = {"packed_row": (half,), "ragged_row": (half,), "cluster_row": (torch.float32,)}
+        dtypes = own.get(name, every)
         launch(function, columns, dtypes, (False,) if plain else (False, True))
 print(json.dumps([(c.kernel, c.call, c.stack, c.error) for c in recorder.compiled]))
 """
@@ -452,6 +469,11 @@ def test_every_kernel_compiles(architecture):
         ("fused_row", 4096),
         ("fused_row.body_and_tail", 4160),
         ("multi_row", 250),
+        ("ragged_row", 250),
+        ("ragged_row", 777),
+        ("column", 100),
+        ("column", 512),
+        ("column", 1500),
         ("online", 4096),
         ("tiled", 16_384),
         ("split_row", 131_072),
@@ -462,6 +484,7 @@ def test_every_kernel_compiles(architecture):
         ("backward", 4096),
         ("backward", 131_072),
         ("backward", 4_194_304),
+        ("sharded", 32_000),
     ]
     made = launched(architecture, launches)
     assert [(kernel, call, error) for kernel, call, _, error in made if error] == []

@@ -39,7 +39,12 @@ WRONG = {
     "renamed": ("entry_missing", "import torch\n\n\ndef broken():\n    return torch.full((1, 300), -3.0)\n"),
     "the checker's kernel imported": (
         "answer_opened",
-        [("import torch\n", "import torch\nfrom course_kernels.lab.exercises.broken import never_rescaled\n")],
+        [
+            (
+                "import torch\n",
+                "import torch\nfrom course_kernels.lab.exercises.broken import never_rescaled\n",
+            )
+        ],
     ),
 }
 

@@ -7,10 +7,13 @@ import course_kernels
 from course_kernels import (
     backward,
     cluster_row,
+    column,
+    dispatch,
     fused_row,
     multi_row,
     online,
     packed_row,
+    ragged_row,
     resident_row,
     split_row,
     tiled,
@@ -18,7 +21,7 @@ from course_kernels import (
 
 pytestmark = pytest.mark.gpu
 
-MODULES = (fused_row, packed_row, multi_row, online, tiled, split_row, cluster_row, resident_row)
+MODULES = (fused_row, packed_row, multi_row, ragged_row, online, tiled, split_row, cluster_row, resident_row)
 DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 ROUNDING = {torch.float32: 2**-23, torch.bfloat16: 2**-8, torch.float16: 2**-10, torch.float64: 2**-52}
 
@@ -60,9 +63,9 @@ def scores(rows, columns, dtype, shift=0.0):
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("module", MODULES, ids=lambda m: m.__name__.split(".")[-1])
 def test_every_kernel_at_many_widths(module, dtype):
-    if module is packed_row and dtype not in packed_row.DTYPES:
+    if module in (packed_row, ragged_row) and dtype not in module.DTYPES:
         with pytest.raises(TypeError, match="takes float16, bfloat16"):
-            packed_row.softmax(scores(5, 64, dtype))
+            module.softmax(scores(5, 64, dtype))
         return
     limit = getattr(module, "MAX_COLUMNS", 2**21)
     for columns in (
@@ -194,17 +197,125 @@ def test_results_left_for_others_are_read_only_when_there():
 
 
 def test_graph_capture():
-    for rows, columns in ((64, 1000), (300, 65_536), (300, 131_072), (2, 100_000)):
-        x = torch.randn(rows, columns, device="cuda")
-        course_kernels.softmax(x)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            y = course_kernels.softmax(x)
-        for _ in range(3):
-            x.copy_(torch.randn_like(x))
-            y.fill_(float("nan"))
-            graph.replay()
-            close(y, x)
+    """Every kernel that the dispatcher picks, and the gradients'."""
+    cases = [(64, 1000), (64, 777), (300, 8192), (300, 8193), (300, 32_768), (300, 50_257), (300, 65_536)]
+    cases += [(300, 131_072), (300, 100_003), (2, 100_000), (64, 9, 40), (2, 3000, 40), (128, 1000, 64)]
+    for shape in cases:
+        for dtype in (torch.float32, torch.bfloat16):
+            x = torch.randn(shape, device="cuda").to(dtype)
+            dy = torch.randn_like(x)
+            for _ in range(2):  # once to compile, once to launch what was kept
+                dispatch.gradient(course_kernels.softmax(x, 1), dy, 1, False)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                y = course_kernels.softmax(x, 1)
+                dx = dispatch.gradient(y, dy, 1, False)
+            for _ in range(3):
+                x.copy_(torch.randn_like(x))
+                y.fill_(float("nan"))
+                dx.fill_(float("nan"))
+                graph.replay()
+                as_rows = [t.movedim(1, -1).reshape(-1, shape[1]) for t in (y, x, dx, dy)]
+                close(*as_rows[:2])
+                close_gradient(as_rows[2], as_rows[0], as_rows[3], False)
+
+
+def test_four_streams_at_once():
+    shapes = ((64, 1000), (300, 50_257), (300, 131_072), (1, 128_256), (300, 65_536), (4, 3000, 40))
+    inputs = [torch.randn(shape, device="cuda") for shape in shapes for _ in range(4)]
+    for x in inputs:
+        course_kernels.softmax(x, 1)
+    torch.cuda.synchronize()
+    streams = [torch.cuda.Stream() for _ in range(4)]
+    results = []
+    for i, x in enumerate(inputs * 5):
+        with torch.cuda.stream(streams[i % 4]):
+            results.append(course_kernels.softmax(x, 1))
+    torch.cuda.synchronize()
+    for x, y in zip(inputs * 5, results, strict=True):
+        close(*[t.movedim(1, -1).reshape(-1, t.shape[1]) for t in (y, x)])
+
+
+def spoil(x, draw):
+    """Put −inf, +inf or NaN into some places, and sometimes into all of a row or all but one place of it."""
+    flat = x.view(-1)
+
+    def places(count):
+        return torch.randint(flat.numel(), (count,), generator=draw).cuda()
+
+    pattern = torch.randint(6, (), generator=draw).item()
+    if pattern in (1, 5):
+        flat[places(flat.numel() // 3)] = float("-inf")
+    if pattern in (2, 5):
+        flat[places(1)] = float("nan")
+    if pattern in (3, 5):
+        flat[places(1)] = float("inf")
+    if pattern == 4:
+        x[0] = float("-inf")
+        if x.dim() > 1:
+            x[0, -1] = 2.0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_shapes_strides_dtypes_and_patterns(seed):
+    """400 in all, every dim, against float64."""
+    draw = torch.Generator().manual_seed(seed)
+
+    def number(below):
+        return torch.randint(below, (), generator=draw).item()
+
+    for _ in range(20):
+        dtype = DTYPES[number(4)]
+        dims = 1 + number(4)
+        most = (400_000, 3_000, 100, 40)[dims - 1]
+        shape = [1 + number(most) if number(4) else 1 + number(8) for _ in range(dims)]
+        x = (torch.randn(shape, generator=draw) * (1 + number(8)) + (number(3) - 1) * 50).cuda().to(dtype)
+        spoil(x, draw)
+        way = number(5)
+        if way == 1:
+            x = x.transpose(0, -1)
+        elif way == 2:
+            x = x[..., :: 1 + number(3)]
+        elif way == 3:
+            x = x[(slice(number(2), None),) * dims]
+        elif way == 4:
+            x = torch.cat([x, x], -1)[..., : x.shape[-1]]  # rows further apart than they are long
+        for dim in range(dims):
+            for log in (False, True):
+                poison(2**22)
+                y = (course_kernels.log_softmax if log else course_kernels.softmax)(x, dim)
+                assert y.stride() == torch.empty(y.shape, device="meta").stride()
+                if x.numel():
+                    close(*[t.movedim(dim, -1).reshape(-1, t.shape[dim]) for t in (y, x)], log)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_columns(dtype):
+    """On chip and in chunks, few and many, whole tiles and not; the gradient as well."""
+    for shape in ((3, 5, 7), (1, 1024, 640), (2, 777, 1000), (1, 5000, 33), (1, 70_000, 3), (500, 30, 2)):
+        for log in (False, True):
+            x = scores(shape[0] * shape[1], shape[2], dtype).view(shape)
+            poison()
+            y = column.softmax(x, log)
+            dy = torch.randn(shape, device="cuda").to(dtype)
+            poison()
+            dx = dispatch.gradient(y, dy, 1, log)
+            as_rows = [t.movedim(1, -1).reshape(-1, shape[1]) for t in (y, x, dx, dy)]
+            close(*as_rows[:2], log)
+            close_gradient(as_rows[2], as_rows[0], as_rows[3], log)
+
+
+def test_a_plan_is_kept_for_inputs_alike_alone():
+    """Same shape, another alignment, stride, dtype or layout: another compiled kernel, and right values."""
+    for columns in (777, 1000, 4096, 8193, 32_768, 65_536):
+        base = torch.randn(40 * (columns + 16) + 64, device="cuda")
+        for dtype in (torch.float32, torch.bfloat16):
+            memory = base.to(dtype)
+            for offset in (0, 1, 4, 8, 0, 3):
+                for gap in (0, 1, 16):
+                    x = memory[offset:].as_strided((40, columns), (columns + gap, 1))
+                    for _ in range(2):
+                        close(course_kernels.softmax(x), x)
 
 
 def test_another_current_device():
@@ -217,6 +328,22 @@ def test_another_current_device():
         close(y, x)
 
 
+def close_gradient(dx, y, dy, log):
+    """dx against float64, to the rounding that the sizes of its terms allow."""
+    wide, dwide = y.double(), dy.double()
+    if log:
+        total = dwide.sum(1, keepdim=True)
+        expected = dwide - wide.exp() * total
+        size = dwide.abs() + wide.exp() * dwide.abs().sum(1, keepdim=True)
+    else:
+        total = (wide * dwide).sum(1, keepdim=True)
+        expected = wide * (dwide - total)
+        size = wide * (dwide.abs() + (wide * dwide).abs().sum(1, keepdim=True))
+    dtype = dx.dtype
+    bound = size * 2**-18 + expected.abs() * ROUNDING[dtype] + torch.finfo(dtype).tiny
+    assert ((dx.double() - expected).abs() <= bound).all(), tuple(y.shape)
+
+
 @pytest.mark.parametrize("dtype", (torch.float32, torch.bfloat16), ids=str)
 @pytest.mark.parametrize("log", (False, True), ids=("softmax", "log_softmax"))
 def test_gradients(log, dtype):
@@ -226,18 +353,7 @@ def test_gradients(log, dtype):
         dy = torch.randn(rows, columns, device="cuda").to(dtype)
         y_before, dy_before = y.clone(), dy.clone()
         poison()
-        dx = backward.softmax_backward(y, dy, log)
-        wide, dwide = y.double(), dy.double()
-        if log:
-            total = dwide.sum(1, keepdim=True)
-            expected = dwide - wide.exp() * total
-            size = dwide.abs() + wide.exp() * dwide.abs().sum(1, keepdim=True)
-        else:
-            total = (wide * dwide).sum(1, keepdim=True)
-            expected = wide * (dwide - total)
-            size = wide * (dwide.abs() + (wide * dwide).abs().sum(1, keepdim=True))
-        bound = size * 2**-18 + expected.abs() * ROUNDING[dtype] + torch.finfo(dtype).tiny
-        assert ((dx.double() - expected).abs() <= bound).all(), (rows, columns)
+        close_gradient(backward.softmax_backward(y, dy, log), y, dy, log)
         assert torch.equal(y, y_before) and torch.equal(dy, dy_before)
 
 

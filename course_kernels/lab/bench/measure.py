@@ -10,8 +10,9 @@ files in `lab/recorded/`:
     records                         a list of
         kernel         "copy", "torch", "eager", "compile", "liger", "quack", "softmax" (the dispatcher), a
                        course module's name, or "prototype" (survey only)
-        op             "forward" or "backward"
-        columns, rows  the matrix
+        op             "forward", "backward", or "along": softmax along a dimension that is not the innermost
+        columns, rows  the matrix; along a dimension: its length, and how many there are of it
+        shape, dim     along a dimension: the tensor, as "64x512x2048", and which; else null
         dtype          "float32", "bfloat16", "float16"
         gbps           bytes that must move (each input read once, each output written once) over time, in
                        10**9 bytes a second
@@ -21,6 +22,9 @@ files in `lab/recorded/`:
         timing         "events": CUDA events around each call, L2 flushed before it, so the launch counts;
                        "graph": many calls replayed from a CUDA graph, so that it does not
         note           a few words or null
+    calls                           optional: CPU time of a call, a list of {kernel, columns, rows, dtype,
+                                    microseconds}; "launch" is one bare kernel[grid](...) of Triton
+    liger, quack                    optional: the versions of those that took part
     counters                        optional: DRAM traffic from Nsight Compute, a list of {kernel, columns,
                                     rows, dtype, read_mb, written_mb}, in 10**6 bytes
 """
@@ -29,7 +33,9 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import importlib.metadata
 import json
+import math
 import statistics
 import sys
 import time
@@ -45,6 +51,7 @@ from course_kernels.lab.bench.results import Record
 from course_kernels.lab.core.files import KERNELS as COURSE
 
 PEERS = ("torch", "eager", "compile", "liger", "quack")
+PACKAGES = {"liger": "liger-kernel", "quack": "quack-kernels"}
 KERNELS = ("copy", *PEERS, "softmax", *COURSE)
 WIDTHS = tuple(2**k for k in range(6, 23))
 BYTES = 2**30  # of input, so that the L2 cache holds next to nothing of it
@@ -74,25 +81,25 @@ def available(kernel: str) -> bool:
     return True
 
 
-def _forward(kernel: str) -> Callable:
-    """The function x -> y of a contender, on (rows, columns) matrices."""
-    import importlib
-
+def _forward(kernel: str, dim: int = -1) -> Callable:
+    """The function x -> y of a contender: on matrices, or along another dimension for those that can."""
     if kernel == "torch":
-        return lambda x: torch.softmax(x, dim=1)
+        return lambda x: torch.softmax(x, dim=dim)
     if kernel == "compile":
         torch._dynamo.reset()  # one program, many widths: it would stop compiling after the eighth
-        return torch.compile(lambda x: torch.softmax(x, dim=1), dynamic=False)
+        return torch.compile(lambda x: torch.softmax(x, dim=dim), dynamic=False)
+    if kernel == "softmax":
+        from course_kernels import softmax
+
+        return softmax if dim == -1 else lambda x: softmax(x, dim)
+    if dim != -1:
+        raise ValueError(f"{kernel} takes the innermost dimension only.")
     if kernel == "liger":
         from liger_kernel.transformers.functional import liger_softmax
 
         return liger_softmax
     if kernel == "quack":
         from quack import softmax
-
-        return softmax
-    if kernel == "softmax":
-        from course_kernels import softmax
 
         return softmax
     if kernel in (*COURSE, "eager"):
@@ -114,8 +121,8 @@ def _backward(kernel: str) -> Callable:
     raise ImportError(f"{kernel} has no gradient to time alone.")
 
 
-class _Contender:
-    """One function on one matrix, ready to be called again and again."""
+class Contender:
+    """One function on its inputs, ready to be called again and again."""
 
     def __init__(self, kernel, function, op, inputs, nbytes):
         self.kernel, self.function, self.op, self.inputs, self.nbytes = kernel, function, op, inputs, nbytes
@@ -125,20 +132,32 @@ class _Contender:
         return self.function(*(inputs or self.inputs))
 
 
-def _contender(kernel, op, x, dy):
+def contender(
+    kernel: str | Callable, op: str, x: torch.Tensor, dy: torch.Tensor | None = None, dim: int = -1
+) -> Contender:
+    """A contender by its name, or a function x -> y, on these inputs.
+
+    Args:
+        op: "forward", "backward" (x is then the output of a softmax, and dy its gradient) or "along".
+        dim: for "along", the dimension.
+
+    Raises:
+        ImportError, ValueError: it is not installed, or does not do this.
+    """
     name = kernel if isinstance(kernel, str) else kernel.__name__
     size = x.numel() * x.element_size()
     if name == "copy":
         y = torch.empty_like(x)
-        return _Contender(name, lambda x, *_: y.copy_(x), op, (x,), 2 * size)
+        return Contender(name, lambda x, *_: y.copy_(x), op, (x,), 2 * size)
     if op == "backward":
-        return _Contender(name, _backward(kernel), op, (x, dy), 3 * size)
-    return _Contender(name, _forward(kernel) if isinstance(kernel, str) else kernel, op, (x,), 2 * size)
+        return Contender(name, _backward(kernel), op, (x, dy), 3 * size)
+    function = _forward(kernel, dim) if isinstance(kernel, str) else kernel
+    return Contender(name, function, op, (x,), 2 * size)
 
 
-def _matrix(rows, columns, dtype, op):
-    """Random inputs: normal scores forward; a softmax and a gradient backward."""
-    x = torch.randn(rows, columns, device="cuda").to(getattr(torch, dtype))
+def inputs(shape: tuple[int, ...], dtype: str, op: str = "forward") -> tuple:
+    """(x, None) with random scores x; for "backward", a softmax and a random gradient."""
+    x = torch.randn(shape, device="cuda").to(getattr(torch, dtype))
     return (torch.softmax(x, 1), torch.randn_like(x)) if op == "backward" else (x, None)
 
 
@@ -149,7 +168,7 @@ def _flush() -> torch.Tensor:
     return torch.empty(min(size, torch.cuda.mem_get_info()[0] // 4), dtype=torch.int8, device="cuda")
 
 
-def _race(contenders: list[_Contender], seconds: float, least: int = 7, most: int = 60) -> None:
+def _race(contenders: list[Contender], seconds: float, least: int = 7, most: int = 60) -> None:
     """Time the contenders in turns, the cache flushed before each, for about this long in all."""
     for contender in contenders:  # compile, and warm up
         contender()
@@ -172,19 +191,19 @@ def _race(contenders: list[_Contender], seconds: float, least: int = 7, most: in
             break
 
 
-def _replay(contender: _Contender, shape, dtype) -> None:
+def _replay(contender: Contender, shape, dtype) -> None:
     """Time a contender in a CUDA graph of many calls on as many inputs, together twice as large as the cache.
 
     A flush inside the graph would be timed with it.
     """
     count = min(max(8, 2 * torch.cuda.get_device_properties().L2_cache_size // contender.nbytes), 200)
-    inputs = [tuple(m for m in _matrix(*shape, dtype, contender.op) if m is not None) for _ in range(count)]
-    contender(*inputs[0])
+    copies = [tuple(m for m in inputs(shape, dtype, contender.op) if m is not None) for _ in range(count)]
+    contender(*copies[0])
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     outputs = []  # kept, so that each call writes memory of its own
     with torch.cuda.graph(graph):
-        for each in inputs:
+        for each in copies:
             if contender.kernel == "copy":
                 outputs.append(torch.empty_like(each[0]).copy_(each[0]))
             else:
@@ -198,8 +217,9 @@ def _replay(contender: _Contender, shape, dtype) -> None:
         contender.times.append(start.elapsed_time(stop) * 1e3 / count)
 
 
-def _records(contenders, shape, dtype, timing) -> list[Record]:
-    rows, columns = shape
+def _records(contenders, shape, dtype, timing, dim=None) -> list[Record]:
+    columns = shape[-1 if dim is None else dim]
+    rows = math.prod(shape) // columns
     rates = {c.kernel: c.nbytes / statistics.median(c.times) / 1e3 for c in contenders if c.times}
     records = []
     for c in contenders:
@@ -221,6 +241,8 @@ def _records(contenders, shape, dtype, timing) -> list[Record]:
                 spread=round((high - low) / middle, 4),
                 timing=timing,
                 note=TOO_FAST if share and share > TOO_GOOD and c.op == "forward" else None,
+                shape=None if dim is None else "x".join(map(str, shape)),
+                dim=dim,
             )
         )
     return records
@@ -238,7 +260,7 @@ def _need_gpu() -> None:
 
 def compare(
     kernels: Iterable[str | Callable],
-    shapes: Iterable[tuple[int, int]],
+    shapes: Iterable[tuple],
     dtype: str = "float32",
     op: str = "forward",
     seconds: float = 0.15,
@@ -252,9 +274,10 @@ def compare(
 
     Args:
         kernels: names out of KERNELS, or functions x -> y of your own. A copy is timed anyway.
-        shapes: (rows, columns) of each matrix.
+        shapes: (rows, columns) of each matrix; for "along", (shape, dim) of each tensor.
         dtype: "float32", "bfloat16", "float16".
-        op: "forward", or "backward" (the gradient alone, from y and dy).
+        op: "forward", "backward" (the gradient alone, from y and dy), or "along" another dimension than the
+            innermost.
         seconds: to spend on each shape, without compilation.
         graphs: also time small matrices in a CUDA graph.
         progress: called with a short text before each shape.
@@ -266,26 +289,26 @@ def compare(
     kernels = [k for k in kernels if not isinstance(k, str) or k == "copy" or available(k)]
     records = []
     for shape in shapes:
+        shape, dim = shape if op == "along" else (shape, None)
         if progress:
-            progress(f"{op} {dtype} {shape[0]:,} × {shape[1]:,}")
-        x, dy = _matrix(*shape, dtype, op)
+            progress(f"{op} {dtype} {' × '.join(f'{n:,}' for n in shape)}")
+        x, dy = inputs(shape, dtype, op)
         contenders, wrong = [], set()
         for kernel in dict.fromkeys(["copy", *kernels]):
             try:
-                contender = _contender(kernel, op, x, dy)
-                if contender.kernel != "copy" and _is_wrong(contender, x, dy):
-                    wrong.add(contender.kernel)
-                contenders.append(contender)
+                one = contender(kernel, op, x, dy, -1 if dim is None else dim)
+                if one.kernel != "copy" and _is_wrong(one, x, dy, 1 if dim is None else dim):
+                    wrong.add(one.kernel)
+                contenders.append(one)
             except (ImportError, ValueError, TypeError, RuntimeError, AssertionError, torch.OutOfMemoryError):
                 torch.cuda.empty_cache()
-        timed = []
         _race(contenders, seconds)
-        timed += _records(contenders, shape, dtype, "events")
-        if graphs and contenders[0].nbytes <= SMALL:
-            for contender in contenders:
-                contender.times = []
+        timed = _records(contenders, shape, dtype, "events", dim)
+        if graphs and dim is None and contenders[0].nbytes <= SMALL:
+            for one in contenders:
+                one.times = []
                 try:
-                    _replay(contender, shape, dtype)
+                    _replay(one, shape, dtype)
                 except RuntimeError:  # cannot be captured
                     torch.cuda.synchronize()
             timed += _records(contenders, shape, dtype, "graph")
@@ -298,16 +321,72 @@ def compare(
     return records
 
 
-def _is_wrong(contender, x, dy) -> bool:
+def _is_wrong(contender, x, dy, dim) -> bool:
     """Whether its answer on these inputs is not PyTorch's, by a wide margin; compiles it too."""
     y = contender()
     if contender.op == "backward":
         expected = torch._softmax_backward_data(dy, x, 1, x.dtype)
     else:
-        expected = torch.softmax(x, dim=1)
+        expected = torch.softmax(x, dim)
     # In place: these are large. NaN is not below the bound, so it counts as wrong.
     scale = expected.abs().max().item()
     return not expected.sub_(y).abs_().max().item() <= (2e-5 if x.dtype == torch.float32 else 2e-2) * scale
+
+
+def calls(
+    kernels: Iterable[str],
+    shapes: Iterable[tuple[int, int]],
+    dtype: str = "float32",
+    progress: Callable[[str], None] | None = None,
+) -> list[dict]:
+    """What a call costs on the CPU, in microseconds: best of five times 200 calls that the GPU keeps up with.
+
+    Args:
+        kernels: names out of KERNELS, or "launch": one bare kernel[grid](...) of Triton.
+        shapes: (rows, columns), small ones, or the CPU waits for the GPU.
+
+    Returns:
+        As `calls` in the form that stands at the top of this file. Who refuses a shape is left out there.
+
+    Raises:
+        RuntimeError: there is no GPU.
+    """
+    _need_gpu()
+    found = []
+    for rows, columns in shapes:
+        if progress:
+            progress(f"calls {dtype} {rows:,} × {columns:,}")
+        x, _ = inputs((rows, columns), dtype)
+        for kernel in kernels:
+            try:
+                call = _launch(x) if kernel == "launch" else contender(kernel, "forward", x)
+                best = min(_cpu_seconds(call, 200) for _ in range(6))  # the first of them compiles
+            except (ImportError, ValueError, TypeError, RuntimeError, AssertionError):
+                continue
+            cost = dict(microseconds=round(best / 200 * 1e6, 1))
+            found.append(dict(kernel=kernel, columns=columns, rows=rows, dtype=dtype) | cost)
+    return found
+
+
+def _launch(x):
+    """The cheapest launch in Triton's usual way: all values given, nothing allocated."""
+    from course_kernels.fused_row import MAX_COLUMNS, fused_row_kernel
+
+    (rows, columns), y = x.shape, torch.empty_like(x)
+    if columns > MAX_COLUMNS:
+        raise ValueError
+    block = triton.next_power_of_2(columns)
+    return lambda: fused_row_kernel[(rows,)](y, x, columns, columns, columns, BLOCK=block, num_warps=4)
+
+
+def _cpu_seconds(call, times) -> float:
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for _ in range(times):
+        call()
+    took = time.perf_counter() - start
+    torch.cuda.synchronize()
+    return took
 
 
 def measure(
@@ -319,10 +398,10 @@ def measure(
         RuntimeError: there is no GPU, or the contender refuses this shape; the message says which.
     """
     _need_gpu()
-    x, _ = _matrix(rows, columns, dtype, "forward")
-    contenders = [_contender("copy", "forward", x, None)]
+    x, _ = inputs((rows, columns), dtype)
+    contenders = [contender("copy", "forward", x)]
     if kernel != "copy":
-        contenders.append(_contender(kernel, "forward", x, None))
+        contenders.append(contender(kernel, "forward", x))
     _race(contenders, seconds, least=3)
     return _records(contenders, (rows, columns), dtype, "events")[-1]
 
@@ -358,7 +437,7 @@ def run(
 
 
 def header(command: str) -> dict:
-    """The GPU, the versions and the day."""
+    """The GPU, the versions (of peers too, where they are installed) and the day."""
     from course_kernels.lab.core.gpus import find_gpu
 
     gpu = torch.cuda.get_device_properties()
@@ -370,9 +449,17 @@ def header(command: str) -> dict:
         "peak_gbps": known.gbps if known else None,
         "torch": torch.__version__,
         "triton": triton.__version__,
+        **{peer: number for peer in PACKAGES if (number := _version(PACKAGES[peer]))},
         "date": datetime.date.today().isoformat(),
         "command": command,
     }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def to_text(result: dict) -> str:
@@ -395,6 +482,7 @@ def draw(result: dict, path: str | Path) -> None:
     from matplotlib import pyplot
 
     records = [r for r in result["records"] if r["timing"] == "events" and r["kernel"] != "copy"]
+    records = [r for r in records if r["op"] != "along"]  # those are no curve over widths
     panels = list(dict.fromkeys((r["op"], r["dtype"]) for r in records))
     figure, axes = pyplot.subplots(len(panels), 1, figsize=(9, 4 * len(panels)), squeeze=False)
     for (op, dtype), axis in zip(panels, axes[:, 0], strict=True):

@@ -38,6 +38,8 @@ class Record:
     spread: float | None = None
     timing: str = "events"
     note: str | None = None
+    shape: str | None = None  # of the tensor, and the softmax's dimension, where that is not the innermost
+    dim: int | None = None
 
 
 @dataclass(frozen=True)

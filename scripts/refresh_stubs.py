@@ -6,13 +6,13 @@ For contributors. It replaces what stands there: do not run it over answers of y
 
 import nbformat
 
-from course_kernels.lab import exercises as specs
+from course_kernels.lab import exercises
 from course_kernels.lab.core.files import exercise_file, root, write_atomically
 from course_kernels.lab.exercises import stubs
 
 
 def main() -> None:
-    for name in specs.names():
+    for name in exercises.names():
         write_atomically(exercise_file(name), stubs.stub(name))
     for path in sorted((root() / "notebooks").glob("*.ipynb")):
         notebook = nbformat.read(path, as_version=4)

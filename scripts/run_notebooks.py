@@ -49,10 +49,10 @@ def seconds_of(cell) -> float:
 def solve(course: Path) -> None:
     """Put the solutions into the course's exercises/."""
     sys.path.insert(0, str(course))
-    from course_kernels.lab import exercises as specs
+    from course_kernels.lab import exercises
     from course_kernels.lab.exercises import stubs
 
-    for name in specs.names():
+    for name in exercises.names():
         (course / "exercises" / f"{name}.py").write_text(stubs.solution_text(name), encoding="utf-8")
 
 

@@ -13,15 +13,14 @@ import zlib
 import pytest
 import triton
 
-from course_kernels.lab import checking
-from course_kernels.lab import exercises as specs
-from course_kernels.lab.run import forkserver as zygote
+from course_kernels.lab import checking, exercises
+from course_kernels.lab.run import forkserver
 from tests.answers import styles, tools
 
 FRESH = "ANSWER_SEEDS" in os.environ
 SEEDS = int(os.environ.get("ANSWER_SEEDS", "1"))
-WRONG = [(name, title) for name in specs.names() for title in tools.titles(name, "wrong")]
-RIGHT = [(name, title) for name in specs.names() for title in tools.titles(name, "right")]
+WRONG = [(name, title) for name in exercises.names() for title in tools.titles(name, "wrong")]
+RIGHT = [(name, title) for name in exercises.names() for title in tools.titles(name, "right")]
 SLOW = {"timeout", "waits_for_programs"}  # judged once, whatever the number of seeds
 
 
@@ -39,7 +38,7 @@ def judged(name, path, count, seconds=15):
     """The judge's reports on several seeds; without the compiler, which has no say in a wrong answer."""
     judge = "course_kernels.lab.exercises.jobs:judge_file"
     jobs = {
-        seed: zygote.submit("interpret", judge, name=name, path=path, seed=seed, seconds=seconds)
+        seed: forkserver.submit("interpret", judge, name=name, path=path, seed=seed, seconds=seconds)
         for seed in seeds(path, count)
     }
     return {seed: job.result(200) for seed, job in jobs.items()}
@@ -81,7 +80,7 @@ def test_a_right_answer_passes(name, title, tmp_path):
 
 
 @pytest.mark.versions
-@pytest.mark.parametrize("name", specs.names())
+@pytest.mark.parametrize("name", exercises.names())
 def test_the_solution_passes(name):
     from course_kernels.lab.core.files import solution_file
 
@@ -93,7 +92,7 @@ def test_the_solution_passes(name):
 
 
 @pytest.mark.versions
-@pytest.mark.parametrize("name", specs.names())
+@pytest.mark.parametrize("name", exercises.names())
 def test_the_stub_is_not_done_yet(name, tmp_path):
     from course_kernels.lab.exercises import stubs
 

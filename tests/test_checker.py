@@ -13,12 +13,11 @@ import torch
 import triton
 import triton.language as tl
 
-from course_kernels.lab import checking, grading
-from course_kernels.lab import exercises as specs
+from course_kernels.lab import checking, exercises, grading
 from course_kernels.lab.core import progress as learning
 from course_kernels.lab.core.files import solution_file
 from course_kernels.lab.exercises import stubs
-from course_kernels.lab.run import forkserver as zygote
+from course_kernels.lab.run import forkserver
 from course_kernels.lab.run import kernels as sandbox
 from course_kernels.lab.run.meter import Meter
 from course_kernels.lab.run.operations import AllocationOnly
@@ -152,7 +151,7 @@ def test_the_message_has_its_parts_in_order(tmp_path):
 
 
 def test_the_servers_start_again_when_they_died():
-    server = zygote.start("interpret")
+    server = forkserver.start("interpret")
     server.process.kill()
     server.process.wait()
     assert checking.judge("fused_softmax", str(solution_file("fused_softmax")), 1).status == "pass"
@@ -193,7 +192,7 @@ def test_check_from_the_shell(tmp_path):
 
 def test_list_and_doctor_from_the_shell():
     rows = json.loads(shell("list", "--json").stdout)
-    assert [row["exercise"] for row in rows] == list(specs.names())
+    assert [row["exercise"] for row in rows] == list(exercises.names())
     doctor = shell("doctor", "--json")
     assert doctor.returncode == 0, doctor.stdout
     assert all(finding["ok"] for finding in json.loads(doctor.stdout))
@@ -234,7 +233,7 @@ def test_grading_names_the_file_that_is_missing(course, monkeypatch):
     (course / "exercises" / "copy_rows.py").symlink_to(course / "exercises" / "copy_rows.py")
     verdicts = []
     returned = grading.grade(verdicts.append, seed=1)
-    assert [v.exercise for v in verdicts] == [v.exercise for v in returned] == list(specs.names())
+    assert [v.exercise for v in verdicts] == [v.exercise for v in returned] == list(exercises.names())
     assert all(v.status in ("todo", "error") for v in verdicts)
     assert all(f"exercises/{v.exercise}.py" in v.message for v in verdicts)
 

@@ -107,7 +107,7 @@ def exposing(columns=100):
     """Twelve rows, each of which a known mistake gets wrong."""
     x = scores(12, columns)
     x[0] -= 1000  # padding with 0 wins the maximum
-    x[1] += 1000  # exp overflows without the maximum taken off
+    x[1] += 1000  # exp overflows unless the maximum is subtracted first
     x[2] = -1e30 + 0 * x[2]  # below any "large negative" padding
     x[3, 1:] = -1e4  # one score against a spread of 10,000
     x[4] = torch.linspace(-50, 50, columns)  # the maximum grows all the way: a sum never rescaled

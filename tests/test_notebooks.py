@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from course_kernels.lab import exercises as specs
+from course_kernels.lab import exercises
 from course_kernels.lab.exercises import stubs
 from run_notebooks import execute, solve
 from stored import stored_files
@@ -71,9 +71,11 @@ def test_with_the_solutions(name, handed_out):
     notebook = execute(handed_out, name)
     looks_right(notebook)
     found = checks(notebook)
-    in_this_notebook = {e for e in specs.names() if specs.get(e).notebook == name.removesuffix(".ipynb")}
+    in_this_notebook = {
+        e for e in exercises.names() if exercises.get(e).notebook == name.removesuffix(".ipynb")
+    }
     assert set(found) == in_this_notebook, "every exercise of the notebook is checked in it"
     for exercise, shown in found.items():
         assert f"{exercise}: passed" in shown, f"{exercise}: {shown}"
-    for exercise in specs.names():
+    for exercise in exercises.names():
         assert (handed_out / "exercises" / f"{exercise}.py").read_text() == stubs.solution_text(exercise)

@@ -2,16 +2,15 @@
 
 import pytest
 
-from course_kernels.lab import checking
-from course_kernels.lab import exercises as specs
+from course_kernels.lab import checking, exercises
 from course_kernels.lab.core.files import solution_file
 from tests.answers import tools
 
 pytestmark = pytest.mark.gpu
-ON_GPU = [name for name in specs.names() if specs.get(name).gpu_shapes]
+ON_GPU = [name for name in exercises.names() if exercises.get(name).gpu_shapes]
 
 
-@pytest.mark.parametrize("name", specs.names())
+@pytest.mark.parametrize("name", exercises.names())
 def test_the_solution_passes_here(name):
     verdict = checking.judge(name, str(solution_file(name)), 1)
     assert verdict.status == "pass", verdict.message

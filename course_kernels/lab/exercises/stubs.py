@@ -80,10 +80,10 @@ def standing(exercise, path: str) -> tuple[str, str | None, dict] | None:
 
 def write_all() -> list[str]:
     """Write exercises/NAME.py from every solution whose file is missing; returns the names written."""
-    from course_kernels.lab import exercises as specs
+    from course_kernels.lab import exercises
 
     written = []
-    for name in specs.names():
+    for name in exercises.names():
         if not exercise_file(name).exists():
             write_atomically(exercise_file(name), stub(name))
             written.append(name)

@@ -23,7 +23,7 @@ def naive(x):
 
 
 def softmax(x):
-    """Softmax with the row maximum taken off first, so that no exponent is above 0.
+    """Softmax with the row maximum subtracted first, so that no exponent is above 0.
 
     The same factor exp(−m) then multiplies numerator and denominator, and the quotient stays what it was.
 

@@ -9,4 +9,4 @@ def safe_softmax(x):
     As in PyTorch, a NaN makes its whole row NaN. torch.softmax and torch.logsumexp
     would do all of this; here it is built from its steps.
     """
-    raise NotImplementedError("take the row maximum off, exponentiate, sum each row, divide")  # your code in place of this line
+    raise NotImplementedError("subtract the row maximum, exponentiate, sum each row, divide")  # your code in place of this line

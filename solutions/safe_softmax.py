@@ -9,7 +9,7 @@ def safe_softmax(x):
     As in PyTorch, a NaN makes its whole row NaN. torch.softmax and torch.logsumexp
     would do all of this; here it is built from its steps.
     """
-    # BEGIN SOLUTION: take the row maximum off, exponentiate, sum each row, divide
+    # BEGIN SOLUTION: subtract the row maximum, exponentiate, sum each row, divide
     maximum = x.amax(dim=1, keepdim=True)
     numerator = torch.exp(x - maximum)
     denominator = numerator.sum(dim=1, keepdim=True)

@@ -46,7 +46,10 @@ class Ledger(Display):
         table = Table(
             rows, headers, "Elements that each PyTorch operation reads and writes", mark=len(rows) - 1
         )
-        text = f"It asked for {self.allocated:,} bytes of memory in all, and held {self.peak:,} at one time."
+        text = (
+            f"It asked for {self.allocated:,} bytes of memory in all, and held {self.peak:,} at one time. "
+            "Each operation is assumed to read its inputs once and to write its outputs once."
+        )
         if not self.launches:
             text = "PyTorch moved nothing. A Triton kernel does not show here; traffic() meters it."
         return Stack(table, Prose(text))

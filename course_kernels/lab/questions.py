@@ -31,16 +31,16 @@ QUESTIONS: dict[str, Question] = {
             "Names no resource, so nothing follows from it for the next kernel.",
         ),
         strong=(
-            "Memory bandwidth: it reads MN elements and writes MN, and has no arithmetic to wait for. Any "
-            "kernel that must read its input and write an output of the same size cannot be faster, so "
-            "the copy is its limit.",
+            "Memory bandwidth: it reads MN elements and writes MN, and has no arithmetic to wait for. On "
+            "large matrices, a kernel that must read its whole input and write an output of the same size "
+            "can be no faster than the best copy, so the copy is its limit.",
             "Counts the traffic and turns it into a bound for other kernels.",
         ),
         strongest=(
             "Memory bandwidth, as long as the matrix is large: then the copy is the limit for softmax "
             "too, and I quote results as a share of a copy measured in the same run, because clocks and "
-            "cards differ. For a small matrix the copy itself is bound by its launch, and once input and "
-            "output fit in L2 it measures the cache.",
+            "cards differ. For a small matrix the copy itself is bound by its launch, and what it writes "
+            "may stay in L2 and never reach DRAM; there another kernel may even be ahead of it.",
             "Also says where the yardstick stops being one, and why it belongs in the same run.",
         ),
     ),
@@ -99,9 +99,9 @@ QUESTIONS: dict[str, Question] = {
         ),
         strongest=(
             "I load 16 bits, convert at once, do all arithmetic in float32 and round once at the store: "
-            "half the traffic at nearly float32's accuracy. Eager PyTorch rounds after every step "
-            "instead. With half the bytes, arithmetic is a larger share of the time, so on a fast memory "
-            "one exp2 an element and one reciprocal a row begin to count.",
+            "half the traffic, and the only error to speak of is that one rounding to 16 bits. Eager "
+            "PyTorch rounds after every step instead. With half the bytes, arithmetic is a larger share "
+            "of the time, so on a fast memory one exp2 an element and one reciprocal a row begin to count.",
             "Adds where the rounding happens and what the bottleneck becomes.",
         ),
     ),
@@ -118,10 +118,11 @@ QUESTIONS: dict[str, Question] = {
         ),
         strongest=(
             "Reads 5MN + 2M and writes 3MN + 2M against MN and MN. Accounts that say six passes and 3× "
-            "take subtract and exp for one kernel, which eager PyTorch does not launch, or forget that "
-            "the maximum and the sum read the whole matrix. Hardware counters agree with the count once "
-            "the matrix outgrows L2; below, writes stay in the cache and DRAM sees fewer. So it is a "
-            "count of what the kernels ask for, and a prediction of DRAM traffic only for large matrices.",
+            "take sum and divide for one kernel, which eager PyTorch does not launch, and forget that a "
+            "reduction reads the whole matrix. Hardware counters agree with the count on matrices many "
+            "times as large as L2; on smaller ones writes stay in the cache and DRAM sees fewer. So it is "
+            "a count of what the kernels ask for, and a prediction of DRAM traffic only for large "
+            "matrices.",
             "Explains a wrong count that is in circulation, and when the right one predicts the hardware.",
         ),
     ),
@@ -152,16 +153,17 @@ QUESTIONS: dict[str, Question] = {
             "Takes a bound for a promise, and does not ask: faster than what?",
         ),
         strong=(
-            "At most about 4× against the five separate kernels, for large matrices. Against "
-            "torch.softmax, which is fused already and moves 2MN too, the count promises nothing.",
+            "Against the five separate kernels, about 4× on large matrices if both keep the memory equally "
+            "busy. Against torch.softmax, which is fused already, the count promises nothing.",
             "Names the opponent. Most wrong claims about fusion leave it out.",
         ),
         strongest=(
-            "Against separate kernels about 4× once DRAM traffic dominates; more where launches dominate, "
-            "since one replaces five; less inside L2. Against a tuned built-in only a measurement tells, "
-            "width by width: published figures for this very kernel are behind the built-in at some "
-            "widths and ahead at others. Fusion also saves the memory of the intermediates, which may "
-            "matter more than time.",
+            "4× is a ratio of bytes. In time it can be more, for a large matrix if the separate kernels keep "
+            "the memory less busy than a copy does, and for a small one because one launch replaces five; "
+            "and less, if the fused kernel itself stays below the copy. Against a tuned built-in only a "
+            "measurement tells, width by width: the tutorial that publishes this very kernel shows it "
+            "behind the built-in at some widths and ahead at others. Fusion also saves the memory of the "
+            "intermediates, which may matter more than time.",
             "Treats the count as one limit among several, and knows the gain is not the same at every size.",
         ),
     ),

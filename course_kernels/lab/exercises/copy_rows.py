@@ -218,9 +218,9 @@ EXERCISE = KernelExercise(
         ),
     ),
     lesson=(
-        "Every element crossed the memory bus twice, in and out, and no kernel that makes a new matrix of "
-        "this size can do with less. So this kernel is the yardstick of the course: a softmax that moves no "
-        "more than a copy has only its speed left to prove."
+        "Every element was loaded once and stored once. A kernel that needs each element of its input, and "
+        "writes as many, can do with no less. So this kernel is the yardstick of the course: a softmax that "
+        "moves no more than a copy has only its speed left to prove."
     ),
     oracle=oracle,
     tolerance=exact,

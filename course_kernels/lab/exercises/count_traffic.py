@@ -411,6 +411,7 @@ EXERCISE = Exercise(
         "of every four. That is a count of accesses, not a promise of time. The terms in m are a thousandth "
         "of it for a row of a thousand; they are here because counting is exact. One program that walks a "
         "row too long to keep on chip needs three accesses an element at least, two reads and a write, and "
-        "the online recurrence is what brings four down to three."
+        "the online recurrence is what brings four down to three. Several programs that share the row, each "
+        "keeping its part on chip, are back at two: notebook 05."
     ),
 )

@@ -512,7 +512,7 @@ max_returns_pair: x.max(dim=1) returns two tensors, the values and their places.
     lesson=(
         "Subtracting a constant from a row multiplies numerator and denominator by the same factor, so "
         "nothing changes; the row maximum is the constant that keeps every exponent at or below 0. Each of "
-        "these lines is a kernel of its own on a GPU, and carries the whole matrix to memory and back. The "
-        "next notebook counts those trips."
+        "these steps is a kernel of its own on a GPU: each reads the whole matrix from memory, and all but "
+        "the two reductions write a whole matrix back. The next notebook counts those trips."
     ),
 )

@@ -12,13 +12,13 @@ from course_kernels import (
     column,
     column_backward,
     dispatch,
+    mode,
     multi_row,
     plan,
     ragged_row,
     resident_row,
     split_row,
 )
-from course_kernels.lab import mode
 
 pytestmark = pytest.mark.skipif(not mode.interpreting(), reason="without a GPU")
 F32, BF16, F64 = torch.float32, torch.bfloat16, torch.float64

@@ -8,8 +8,7 @@ import ranks
 import sharded_cases
 import torch
 
-from course_kernels import sharded
-from course_kernels.lab import mode
+from course_kernels import mode, sharded
 
 pytestmark = [
     pytest.mark.skipif(not mode.interpreting(), reason="gloo's tensors are on the CPU"),

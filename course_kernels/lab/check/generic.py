@@ -305,16 +305,26 @@ REDUCTIONS = (
 )  # fmt: skip
 
 
-def scaled(t: Trial) -> dict | None:
-    """Every result is the same multiple of what it should be."""
-    got, wanted = t.got, t.wanted
-    use = np.isfinite(wanted) & (np.abs(wanted) > 1e-3)
+def factor_of(t: Trial) -> float | None:
+    """What every result of a trial is multiplied by, if it is the same for all of them."""
+    use = np.isfinite(t.wanted) & (np.abs(t.wanted) > 1e-3)
     if not t.finite or use.sum() < 3:
         return None
-    ratio = got[use] / wanted[use]
+    ratio = t.got[use] / t.wanted[use]
     factor, near = float(np.median(ratio)), 2.0**-8 if t.dtype == "float16" else 2.0**-14
     same = np.isfinite(factor) and (np.abs(ratio - factor) <= near * abs(factor)).all()
-    return {"factor": number(factor, 4)} if same and abs(factor) > 1e-6 else None
+    return factor if same and abs(factor) > 1e-6 else None
+
+
+def scaled(t: Trial) -> dict | None:
+    """Every result is the same multiple of what it should be, and not in one row alone: there any wrong sum
+    does that."""
+    factor = factor_of(t)
+    if factor is None:
+        return None
+    others = [factor_of(other) for other in t.others if other is not t and other.dtype == t.dtype]
+    again = any(other is not None and abs(other - factor) <= 2.0**-12 * abs(factor) for other in others)
+    return {"factor": number(factor, 4)} if len(t.bad) > 1 or again else None
 
 
 SCALED = Mistake(

@@ -120,7 +120,7 @@ PREDICTED = (
     Mistake("inverted", "d is one divided by the sum.", "Return the sum itself.", lambda s: (s.m, 1 / s.d)),
     Mistake("base_two",
             "2^(x − m) stands where e^(x − m) should.", softmax.BY_E, lambda s: (s.m, s.e2.sum(axis=1))),
-    Mistake("sum_of_inputs", "d is the sum of x.", "Sum exp(x − m).", lambda s: (s.m, s.x.sum(axis=1))),
+    Mistake("sum_of_inputs", "d is the sum of x itself.", "Sum exp(x − m).", lambda s: (s.m, s.x.sum(axis=1))),
     Mistake("no_exponential", "d is the sum of x − m: the exponential is missing.", "Sum tl.exp(x - m).",
             lambda s: (s.m, s.s.sum(axis=1))),
     Mistake("mean",

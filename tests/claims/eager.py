@@ -29,6 +29,17 @@ def other_costs_of_safety():
     return [] if more == 2 and naive < safe < 1e-5 else [more, naive, safe]
 
 
+def other_than_nan():
+    """What a safe softmax makes of rows without a finite maximum, where it is not NaN throughout."""
+    rows = torch.tensor([[-math.inf] * 3, [0, 1, math.inf], [0, 1, math.nan]])
+    return [f(rows) for f in (eager.softmax, lambda x: torch.softmax(x, 1)) if not f(rows).isnan().all()]
+
+
+def other_than_five_kernels():
+    writes = [row.writes for row in ledger(eager.softmax, scores()).rows if row.bytes]
+    return [] if sorted(writes) == [64, 64, 64_000, 64_000, 64_000] else writes
+
+
 def not_one_rounding():
     x = scores().half()
     inside = largest_error(eager.softmax(x.float()).half(), x) / 2**-11
@@ -50,8 +61,15 @@ CLAIMS = (
     Claim(
         NOTEBOOK,
         "Normalising is two kernels, a sum and a division.",
-        lambda: [] if ledger(eager.softmax, scores()).launches == 5 else ["other than five in all"],
+        other_than_five_kernels,
     ),
+    Claim(
+        "question 01-eager",
+        "Two reduce a row to one number, three read and write a full matrix",
+        other_than_five_kernels,
+    ),
+    Claim("lesson safe_softmax", "all but the two reductions write a whole matrix", other_than_five_kernels),
+    Claim(NOTEBOOK, "PyTorch answers NaN, which is honest", other_than_nan),
     Claim(
         NOTEBOOK,
         "A few roundings have piled up in the first line; the second has the one that nobody can avoid.",

@@ -11,7 +11,7 @@ from course_kernels.lab.show.drawing import SMALL, TEXT, WIDTH, Drawing, Scale
 from course_kernels.lab.show.picture import Picture, Table
 
 Operation = tuple[str, float, float]  # name, elements read, elements written
-LAUNCH_SECONDS = 5e-6  # a kernel launch costs 5 to 10 µs; work below that is ruled by it
+LAUNCH_SECONDS = 5e-6  # a round figure for one launch, its timing included; notebook 02 measures it
 EXP_SUM_FLOPS = 4  # an element: subtract, exp, add to the sum, divide (a comparison is no FLOP)
 
 

@@ -7,17 +7,37 @@ Importing the package first settles how Triton runs in this process (see `course
 compiled where there is a GPU, interpreted on the CPU where there is none.
 """
 
+import importlib
+import sys
+import types
+
 from course_kernels.mode import settle
 
 settle()
 
-__all__ = ["log_softmax", "softmax"]
+__all__ = ["cross_entropy", "log_softmax", "softmax"]
 
 
 def __getattr__(name: str):
     # Late, so that tools that need no kernel (the command line, say) start without importing them all.
-    if name in __all__:
+    if name in ("log_softmax", "softmax"):
         from course_kernels import dispatch
 
         return getattr(dispatch, name)
     raise AttributeError(f"module 'course_kernels' has no attribute {name!r}")
+
+
+class _Package(types.ModuleType):
+    """cross_entropy is a function and the module that holds it. The package's is the function, whichever of them
+    was imported first: Python's import would put the module in its place."""
+
+    @property
+    def cross_entropy(self):
+        return importlib.import_module("course_kernels.cross_entropy").cross_entropy
+
+    @cross_entropy.setter
+    def cross_entropy(self, module):
+        pass
+
+
+sys.modules[__name__].__class__ = _Package

@@ -7,8 +7,9 @@
 | to 32,768                  | fused_row               | 1     | past it, one row fills the registers |
 |   not a power of two       | fused_row.body_and_tail | 1     | of a multiprocessor, and it idles    |
 |   16-bit                   | packed_row              | 1     | while the row loads                  |
-| to 67,584, float32 out of  | cluster_row             | 1     | past it, the programs of a cluster   |
-|   alignment                |                         |       | do not hold a row                    |
+| to 425,984 (16-bit:        | cluster_row             | 1     | past it, a cluster has too few       |
+|   311,296), and rows out   |                         |       | values on their way                  |
+|   of alignment to 851,968  |                         |       |                                      |
 | to 4,194,304 (16-bit:      | resident_row            | 1     | past it, one row fills the registers |
 |   2,097,152)               |                         |       | of the GPU, and it idles while its   |
 |                            |                         |       | programs wait for each other         |
@@ -16,11 +17,14 @@
 |   nobody can wait          |                         |       | rows evenly                          |
 
 "Out of alignment" is a width that 16 does not divide: Triton, which is told no more of a width than that,
-then loads value by value. So 16-bit rows go to body_and_tail, to 20,480 columns, and float32 rows leave it at
-24,576. "Nobody can wait": float64, the interpreter, and GPUs that cannot hold a team of programs. Clusters
-came with Hopper (2022). log_softmax goes from multi_row (to 16,384) to the kernels below, without fused_row,
-which is kept plain. tiled is there to be read: from 65,536 columns on split_row, which does the same in
-smaller portions, is as fast or faster. Along another dimension than the innermost one, all is column's.
+then loads value by value. cluster_row does not, so it takes such rows from 1,024 columns on (float32: from
+16,384). Clusters came with Hopper (2022), and cannot take a matrix whose rows begin elsewhere between vectors
+of 16 bytes than the output's. There, rows out of alignment go to body_and_tail (to 20,480 columns of 16 bits,
+24,576 of float32), wide ones to resident_row. "Nobody can wait": float64, the interpreter, and GPUs that
+cannot hold a team of programs. "Few rows": beyond cluster_row, fewer than 12M elements. log_softmax goes from
+multi_row (to 16,384) to the kernels below, without fused_row, which is kept plain. tiled is there to be read:
+from 65,536 columns on split_row, which does the same in smaller portions, is as fast or faster. Along another
+dimension than the innermost one, all is column's.
 
 The borders were measured in float32 and bfloat16 on an H200 (lab/recorded): each kernel is used where it was
 the fastest or within 3% of it. float64 was not measured: its borders are where the compiler would begin to
@@ -49,6 +53,7 @@ from .inputs import DTYPES, check_dtype, check_place, name, since_hopper
 from .plan import Plan, planned
 
 SHORT = 1_024
+WIDEST_CLUSTER = {2: 311_296, 4: 425_984}  # of many rows, by bytes in an element; wider, teams are faster
 FEW = 3 * 2**22  # elements, half as many again as a large GPU has registers: fewer do not fill a wait
 
 
@@ -115,11 +120,13 @@ def choose(rows, columns, itemsize, log, waits, clusters):
         itemsize: bytes in an element.
         log: for log-softmax, which fused_row, kept plain, does not do.
         waits: whether programs can wait for each other here.
-        clusters: whether they can be launched in clusters.
+        clusters: whether they can be launched in clusters, and cluster_row.fits the matrix.
     """
     if columns <= SHORT:
         return ragged_row.softmax if itemsize == 2 and columns % 4 else multi_row.softmax
     aligned = columns % 16 == 0
+    if clusters and suits_a_cluster(rows, columns, itemsize, log):
+        return cluster_row.softmax
     if itemsize == 2 and aligned and columns <= packed_row.MAX_COLUMNS:
         return packed_row.softmax
     if columns <= widest_fused_row(aligned, itemsize) and not log:
@@ -127,12 +134,19 @@ def choose(rows, columns, itemsize, log, waits, clusters):
         return fused_row.softmax if power_of_two else fused_row.body_and_tail
     if columns <= multi_row.MAX_COLUMNS // (2 if itemsize == 8 else 1):
         return multi_row.softmax
-    if rows * columns >= FEW:
-        if clusters and itemsize == 4 and not aligned and columns <= cluster_row.MAX_COLUMNS:
-            return cluster_row.softmax
-        if waits and columns <= resident_row.MAX_COLUMNS // (2 if itemsize == 2 else 1):
-            return resident_row.softmax
+    if rows * columns >= FEW and waits and columns <= resident_row.MAX_COLUMNS // (2 if itemsize == 2 else 1):
+        return resident_row.softmax
     return split_row.softmax
+
+
+def suits_a_cluster(rows, columns, itemsize, log):
+    """Whether cluster_row is the fastest, of rows wider than SHORT."""
+    if itemsize == 8 or columns > cluster_row.MAX_COLUMNS:
+        return False
+    if columns % 16 != 0:
+        return itemsize == 2 or columns > multi_row.MAX_COLUMNS
+    one_program = multi_row.MAX_COLUMNS if log and itemsize == 4 else fused_row.MAX_COLUMNS
+    return columns > one_program and (columns <= WIDEST_CLUSTER[itemsize] or rows * columns < FEW)
 
 
 def widest_fused_row(aligned, itemsize):
@@ -156,7 +170,7 @@ def forward(x, dim, log):
     if view.dim() == 3:
         plan = column.softmax.plan(view, log)
     else:
-        can = resident_row.can_wait(x), since_hopper(x)
+        can = resident_row.can_wait(x), since_hopper(x) and cluster_row.fits(view)
         function = choose(*view.shape, x.element_size(), log, *can)
         plan = function.plan(view, log) if log else function.plan(view)
     plan.copies = copies

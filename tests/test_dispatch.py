@@ -151,27 +151,32 @@ def test_log_softmax_far_from_zero():
         (100_000, 777, 4, False, *3 * (multi_row,)),
         (100_000, 1000, 2, False, *3 * (multi_row,)),
         (100_000, 777, 2, False, *3 * (ragged_row,)),
+        (100_000, 1_777, 2, True, cluster_row, multi_row, multi_row),
+        (10_000, 65_536, 2, True, cluster_row, resident_row, split_row),
+        (400, 2**18 + 2**17, 2, False, resident_row, resident_row, split_row),
+        (400, 393_217, 2, False, cluster_row, resident_row, split_row),
+        (400, 2**19, 4, False, resident_row, resident_row, split_row),
         (100_000, 100, 2, False, *3 * (multi_row,)),
         (10_000, 8192, 4, False, *3 * (fused_row,)),
         (10_000, 8192, 2, False, *3 * (packed_row,)),
         (10_000, 8192, 2, True, *3 * (packed_row,)),
         (10_000, 32_768, 4, False, *3 * (fused_row,)),
         (10_000, 32_768, 2, False, *3 * (packed_row,)),
-        (10_000, 32_768, 4, True, resident_row, resident_row, split_row),
+        (10_000, 32_768, 4, True, cluster_row, resident_row, split_row),
         (10_000, 32_749, 4, False, cluster_row, resident_row, split_row),
         (10_000, 20_001, 4, True, cluster_row, resident_row, split_row),
-        (10_000, 32_749, 2, False, resident_row, resident_row, split_row),
+        (10_000, 32_749, 2, False, cluster_row, resident_row, split_row),
         (10_000, 65_537, 4, False, cluster_row, resident_row, split_row),
-        (10_000, 65_536, 4, False, resident_row, resident_row, split_row),
-        (10_000, 65_536, 2, False, resident_row, resident_row, split_row),
+        (10_000, 65_536, 4, False, cluster_row, resident_row, split_row),
+        (10_000, 65_536, 2, False, cluster_row, resident_row, split_row),
         (128, 2**22, 4, False, resident_row, resident_row, split_row),
         (128, 2**22, 2, False, *3 * (split_row,)),
         (10_000, 65_536, 8, False, resident_row, resident_row, split_row),
         (10_000, 16_384, 8, False, *3 * (fused_row,)),
         (10_000, 8192, 8, True, *3 * (multi_row,)),
         (10_000, 16_384, 8, True, resident_row, resident_row, split_row),
-        (1, 128_256, 4, False, *3 * (split_row,)),
-        (32, 128_256, 4, False, *3 * (split_row,)),
+        (1, 128_256, 4, False, cluster_row, split_row, split_row),
+        (32, 128_256, 4, False, cluster_row, split_row, split_row),
         (2, 2**22, 4, False, *3 * (split_row,)),
     ),
 )
@@ -186,7 +191,7 @@ def test_the_table(rows, columns, itemsize, log, expected, without_clusters, wit
 
 def test_a_row_past_a_power_of_two_is_body_and_tail():
     assert dispatch.choose(10_000, 8193, 4, False, True, True) is fused_row.body_and_tail
-    assert dispatch.choose(10_000, 8193, 2, False, True, True) is fused_row.body_and_tail
+    assert dispatch.choose(10_000, 8193, 2, False, True, False) is fused_row.body_and_tail
 
 
 def test_every_choice_takes_its_shape():
@@ -202,7 +207,7 @@ def test_every_choice_takes_its_shape():
     }
     near = [
         n + d
-        for n in (1, *(2**k for k in range(4, 24)), 20_480, 24_576, 50_257, 67_584)
+        for n in (1, *(2**k for k in range(4, 24)), 20_480, 24_576, 50_257, 311_296, 425_984, 851_968)
         for d in (-1, 0, 1)
         if n + d > 0
     ]

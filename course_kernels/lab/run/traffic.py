@@ -1,8 +1,8 @@
 """Count what a softmax moves: PyTorch's operations by the recording, kernels by the meter.
 
 Both count elements. Neither knows a cache, so both predict what reaches DRAM only for matrices many times as
-large as the cache. A large shape is counted on fewer rows and extended, once three row counts are seen to lie on a
-line.
+large as the cache. A large shape is counted on fewer rows and extended, once three row counts are seen to lie
+on a line.
 """
 
 import importlib

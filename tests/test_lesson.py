@@ -166,7 +166,7 @@ def test_show_finds_kernel_function_and_module():
         lines[kernel.first_line - 1] == "@triton.jit"
         and lines[kernel.last_line - 1] == kernel.text.splitlines()[-1]
     )
-    assert lesson.show(fused_row.softmax).text.startswith("def softmax(")
+    assert lesson.show(fused_row.softmax).text.startswith("@planned\ndef softmax(")
     assert lesson.show(fused_row).text == open(fused_row.__file__).read().rstrip("\n")
     assert "fused_row_kernel" in re.sub("<[^>]+>", "", kernel.html())
 

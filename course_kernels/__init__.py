@@ -28,8 +28,8 @@ def __getattr__(name: str):
 
 
 class _Package(types.ModuleType):
-    """cross_entropy is a function and the module that holds it. The package's is the function, whichever of them
-    was imported first: Python's import would put the module in its place."""
+    """cross_entropy is a function and the module that holds it. The package's is the function, whichever was
+    imported first: Python's import would put the module in its place."""
 
     @property
     def cross_entropy(self):

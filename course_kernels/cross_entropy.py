@@ -16,9 +16,9 @@ import triton.language as tl
 from triton import knobs
 
 from . import loss_mean, multi_row, packed_row, wide_loss
-from .inputs import DTYPES, check_place, since_hopper
-from .loss_mean import COUNTS, DX, LOSSES, TARGET, X, LossPlan
-from .plan import Launch, planned
+from .inputs import DTYPES, check_place, name
+from .loss_mean import COUNTS, DX, LOSSES, TARGET, LossPlan, X
+from .plan import planned
 from .row_loss import (
     LOG2E,
     barrier,
@@ -74,7 +74,7 @@ def row_loss_kernel(
     BODY: tl.constexpr, TAIL: tl.constexpr, COUNTS: tl.constexpr, SMOOTHING: tl.constexpr,
     Z_LOSS: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
-    """One program, one row, loss and gradient; the row kept as it came, 16-bit values packed as in packed_row."""
+    """One program, one row, loss and gradient. It is kept as it came: 16 bits packed, as in packed_row."""
     if EARLY:
         tl.extra.cuda.gdc_launch_dependents()
     row = tl.program_id(0).to(tl.int64)
@@ -165,16 +165,16 @@ def cross_entropy(
         label_smoothing: the share of the target, 0 to 1, that goes to all columns alike.
         z_loss: adds z_loss · (log Σ exp(x))² to the loss of each row (Chowdhery et al., PaLM, 2022).
         reduction: "mean" over the rows not ignored, "sum", or "none" for a loss for each row.
-        inplace: let the gradient take the place of the logits, whose values are lost then. Saves the memory of
-            a matrix, wherever the gradient of x is computed; has no effect elsewhere, and none under
+        inplace: let the gradient take the place of the logits, whose values are lost then. That saves a
+            matrix of memory where a gradient is computed; it has no effect elsewhere, and none under
             torch.compile.
 
     Returns:
         loss: a scalar, or with "none" the shape of target; dtype of x. Differentiable once: the gradient is
         computed in the launch that computes the loss, and held until backward().
 
-        A target that is neither a column nor ignore_index raises an IndexError on the CPU. On a GPU, where a look
-        at its value would stop the CPU in every call, the row's loss and gradient are NaN, and so is a mean.
+        A target that is neither a column nor ignore_index raises an IndexError on the CPU. On a GPU, where a
+        look at its value would make every call wait, the row's loss and gradient are NaN, and so is a mean.
         Nothing is read or written out of bounds.
 
     Raises:
@@ -192,17 +192,14 @@ def cross_entropy(
         if inplace:
             raise ValueError("inplace=True takes logits whose columns lie side by side; these do not.")
         x = x.contiguous()
+    if inplace and x.shape[0] > 1 and x.stride(0) < x.shape[1]:
+        raise ValueError("inplace=True takes rows of their own memory each; these overlap.")
     target = target.reshape(-1).long()
     if x.shape[0] == 0:
-        return (
-            x.sum() * float("nan")
-            if reduction == "mean"
-            else x.sum(1).reshape(shape)
-            if reduction == "none"
-            else x.sum()
-        )
+        nothing = x.sum(1).reshape(shape)
+        return nothing if reduction == "none" else getattr(nothing, reduction)()  # the mean of nothing is NaN
 
-    # float16 has no room for 1 / rows in each number of a gradient: there it is multiplied in last, by backward.
+    # float16 has no room for a factor of 1 / rows in a gradient: there backward multiplies it in, last.
     by_rows = reduction == "none" or (reduction == "mean" and x.dtype == torch.float16)
     loss = compute(
         x, target, ignore_index, label_smoothing, z_loss, "rows" if by_rows else reduction, inplace
@@ -215,19 +212,17 @@ def cross_entropy(
 def check(x, target, label_smoothing, reduction):
     """Raise an error that says what to do, unless cross_entropy takes these. Does not look at values."""
     if x.dtype not in DTYPES:
-        taken = ", ".join(str(dtype).removeprefix("torch.") for dtype in DTYPES)
-        raise TypeError(
-            f"cross_entropy takes logits of {taken}; these are {str(x.dtype).removeprefix('torch.')}."
-        )
+        taken = ", ".join(map(name, DTYPES))
+        raise TypeError(f"cross_entropy takes logits of {taken}; these are {name(x.dtype)}.")
     if target.dtype not in (torch.int64, torch.int32):
         raise TypeError(
-            f"A target is the number of a column, int64 or int32, not {str(target.dtype).removeprefix('torch.')}. "
-            "Shares of all classes are not taken as targets; label_smoothing may do."
+            f"A target is the number of a column, int64 or int32, not {name(target.dtype)}. Shares of all "
+            "classes are not taken as targets; label_smoothing may do."
         )
     if x.dim() == 0 or target.shape != x.shape[:1] * (x.dim() > 1) + x.shape[2:]:
         raise ValueError(
-            f"Logits (rows, columns, ...) want one target a row, (rows, ...): the logits are {tuple(x.shape)}, "
-            f"the target {tuple(target.shape)}."
+            f"Logits (rows, columns, ...) want a target for each row, (rows, ...): the logits are "
+            f"{tuple(x.shape)}, the target {tuple(target.shape)}."
         )
     if x.shape[min(x.dim() - 1, 1)] == 0:
         raise ValueError("Logits of 0 columns have no class that a target could name.")
@@ -237,7 +232,6 @@ def check(x, target, label_smoothing, reduction):
         raise ValueError(f"label_smoothing is a share, from 0 to 1, not {label_smoothing}.")
     if reduction not in REDUCTIONS:
         raise ValueError(f'reduction is one of "mean", "sum", "none", not {reduction!r}.')
-    check_place(x)
 
 
 def check_targets(target, columns, ignore_index):
@@ -264,6 +258,7 @@ def run(x, target, *options):
     """(loss, dx) of a matrix, as an operator only where somebody watches that cannot see through a launch."""
     if not is_plain(x):
         return operator(x, target, *options[:-1])
+    check_place(x)
     if knobs.runtime.interpret:
         check_targets(target, x.shape[1], options[0])
     return launch(x, target, *options)

@@ -13,10 +13,11 @@ import triton
 import triton.language as tl
 
 from .inputs import since_hopper
-from .plan import Launch, _context
+from .plan import INPUT, Launch, _context, planned
 
-# The tensors of a call: results, scratch, inputs
-LOSS, DX, COUNTS, LOSSES, SUMS, PARTS, SLOTS, X, TARGET = range(9)
+# The tensors of a call: plan.Launch asks for the input's place
+X = INPUT
+TARGET, LOSS, DX, COUNTS, LOSSES, SUMS, PARTS, SLOTS = range(X + 1, X + 9)
 EACH = 8_192  # rows that one program counts or sums
 
 
@@ -129,8 +130,8 @@ class LossPlan:
 
     def __call__(self, x, target, *_):
         """(loss, dx); dx is None if none was asked for."""
-        tensors = [None] * TARGET + [target]
-        tensors[X] = x
+        tensors = [None] * (SLOTS + 1)
+        tensors[X], tensors[TARGET] = x, target
         for tensor, (allocate, shape, dtype) in self.memory.items():
             tensors[tensor] = allocate(shape, dtype=dtype, device=x.device)
         with _context(x):
@@ -144,14 +145,25 @@ class LossPlan:
         return tensors[LOSSES if self.reduction == "rows" else LOSS], tensors[DX]
 
 
-def scale(dx, factor):
-    """Multiply dx, (rows, columns), by factor, a scalar or (rows,), in its own memory."""
-    rows, columns = dx.shape
-    block = min(triton.next_power_of_2(columns), 4_096)
-    each = max(1, 1_024 // block)
-    programs = min(triton.cdiv(rows, each), 1_024)
-    with _context(dx):
-        scale_kernel[(programs,)](
-            dx, factor, dx.stride(0), factor.stride(0) if factor.dim() else 0, rows, columns,
+class ScalePlan:
+    """The launch of scale_kernel for matrices alike."""
+
+    def __init__(self, dx, factor):
+        rows, columns = dx.shape
+        block = min(triton.next_power_of_2(columns), 4_096)
+        each = max(1, 1_024 // block)
+        self.launch = Launch(
+            scale_kernel, min(triton.cdiv(rows, each), 1_024), (X, TARGET),
+            dx.stride(0), factor.stride(0) if factor.dim() else 0, rows, columns,
             ROWS=each, BLOCK=block, num_warps=4,
         )  # fmt: skip
+
+    def __call__(self, dx, factor):
+        with _context(dx):
+            self.launch([None] * X + [dx, factor])
+
+
+@planned
+def scale(dx, factor):
+    """Multiply dx, (rows, columns), by factor, a scalar or (rows,), in its own memory."""
+    return ScalePlan(dx, factor)

@@ -2,7 +2,7 @@
 
     lse  = m + log d                       m the largest score of the row, d = Σ exp(x − m)
     loss = lse − x[t]                      minus the logarithm of the target's softmax
-         − ε · (mean(x) − x[t])            label smoothing: the share ε of the target goes to all columns alike
+         − ε · (mean(x) − x[t])            label smoothing: the share ε of the target goes to all columns
          + z · lse²                        z-loss, which keeps lse near 0 (PaLM, Chowdhery et al., 2022)
     dx   = p · (1 + 2 z lse) − ε / columns − (1 − ε) [column = t]         p = exp(x − m) / d
 

@@ -3,7 +3,7 @@
 Without a gradient nothing has to be kept: `walk_loss_kernel` walks along the row with the online recurrence,
 and any row is read once. With it, a row's exponentials must wait for the row's d. A team of programs keeps
 them in registers, as in `resident_row`: logits read once, gradient written once. Where nobody can wait (few
-rows, float64, the interpreter), the row is walked in chunks first, and `chunk_gradient_kernel` reads it again.
+rows, float64, the interpreter), a row is walked in chunks, and `chunk_gradient_kernel` reads it again.
 
 Rows out of alignment: 50,257 columns of 16 bits start anywhere, and a load of 16 bytes only at multiples of
 16 bytes. So the loads of 16 bytes start at the first such place in the row, and the few columns before it and
@@ -27,7 +27,7 @@ ENOUGH_ROWS = 512  # from here on, one program a row keeps the GPU busy
 
 @triton.jit
 def absorb(m, d, excess, x, live, start, SMOOTHING: tl.constexpr):
-    """The online recurrence in each lane of (m, d): a tile (DEPTH, LANES) of which a thread holds whole columns."""
+    """The online recurrence in each lane of (m, d): a thread holds whole columns of a tile."""
     new = tl.maximum(m, tl.max(x, axis=0))
     anchor = tl.where(new == float("-inf"), 0.0, new)
     d = d * tl.exp2((m - anchor) * LOG2E) + tl.sum(tl.exp2((x - anchor[None, :]) * LOG2E), axis=0)
@@ -99,7 +99,7 @@ def chunk_gradient_kernel(
     CHUNK: tl.constexpr, CHUNKS: tl.constexpr, GRADIENT: tl.constexpr,
     COUNTS: tl.constexpr, SMOOTHING: tl.constexpr, Z_LOSS: tl.constexpr,
 ):  # fmt: skip
-    """Merge the chunks of a row. Without GRADIENT, one program a row; with it, one a chunk, which it reads again."""
+    """Merge the chunks of a row: one program a row, or with GRADIENT one a chunk, which it reads again."""
     program = tl.num_programs(0) - 1 - tl.program_id(0)  # backwards, as in split_row
     each = tl.num_programs(0) // (parts // chunks)
     row = (program // each).to(tl.int64)
@@ -135,7 +135,7 @@ def chunk_gradient_kernel(
 
 @triton.jit
 def cut(base, columns, member, ALIGN: tl.constexpr, BLOCK: tl.constexpr, EVEN: tl.constexpr):
-    """A row that starts at `base`, cut for a team: (where this member's slice starts, how many of its first lanes
+    """A row that starts at `base`, cut for a team: (where this member's slice starts, how many of its lanes
     belong to the member before, columns before the first full load, columns in full loads).
 
     The last slice ends where the full loads end, so that no load has a mask across its lanes.
@@ -151,7 +151,7 @@ def cut(base, columns, member, ALIGN: tl.constexpr, BLOCK: tl.constexpr, EVEN: t
 
 @triton.jit
 def edges(columns, head, body, member, ALIGN: tl.constexpr):
-    """The columns before and after the full loads, and which lanes hold one: the first member sees to them."""
+    """The columns around the full loads, and which lanes hold one: the first member sees to them."""
     edge = tl.arange(0, 2 * ALIGN)
     column = tl.where(edge < ALIGN, edge, columns - 2 * ALIGN + edge)
     live = tl.where(edge < ALIGN, column < head, column >= head + body)
@@ -276,7 +276,7 @@ def by_chunks(plan, x, ignore_index, differentiate, chunk, formula, options):
     plan.add(
         walk_loss_kernel, rows * chunks, (LOSSES, PARTS, counts, X, TARGET),
         x.stride(0), columns, ignore_index, columns if whole else chunk, chunks,
-        WHOLE=whole, ALIGN=align, DEPTH=4, LANES=lanes, STAGES=3 if copied_ahead else 1,
+        WHOLE=whole, ALIGN=align, DEPTH=4, LANES=lanes, STAGES=4 if copied_ahead else 1,
         num_warps=warps, **walk, **(options if whole else dict(EARLY=False)),
     )  # fmt: skip
     if not whole:
@@ -284,8 +284,8 @@ def by_chunks(plan, x, ignore_index, differentiate, chunk, formula, options):
             chunk_gradient_kernel, rows * (chunks if differentiate else 1),
             (LOSSES, DX if differentiate else X, PARTS, counts, X, TARGET),
             plan.dx_stride, x.stride(0), columns, ignore_index, chunk, chunks, rows * chunks,
-            CHUNK=chunk if differentiate else 1, CHUNKS=triton.next_power_of_2(chunks), GRADIENT=differentiate,
-            num_warps=min(max(chunk // 512, 1), 8) if differentiate else 4, **formula,
+            CHUNK=chunk if differentiate else 1, CHUNKS=triton.next_power_of_2(chunks),
+            GRADIENT=differentiate, num_warps=min(max(chunk // 512, 1), 8) if differentiate else 4, **formula,
         )  # fmt: skip
 
 

@@ -18,8 +18,7 @@ import torch.nn.functional as F
 import triton
 import triton.language as tl
 
-from course_kernels import cross_entropy, loss_mean, resident_row, wide_loss
-from course_kernels.lab import mode
+from course_kernels import cross_entropy, loss_mean, mode, resident_row, wide_loss
 from course_kernels.online import merge
 
 module = importlib.import_module("course_kernels.cross_entropy")
@@ -455,7 +454,7 @@ import sys
 
 import torch
 from course_kernels import loss_mean, resident_row
-from course_kernels.lab.compiling import Recorder
+from course_kernels.lab.run.compiler import Recorder
 
 module = importlib.import_module("course_kernels.cross_entropy")
 architecture = int(sys.argv[1])
